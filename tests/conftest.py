@@ -1,0 +1,13 @@
+"""Makes `reference` and `strategies` importable by the test files and sets up hypothesis."""
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "sl1max", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("sl1max")
