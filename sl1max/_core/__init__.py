@@ -1,0 +1,1 @@
+"""Compiled kernels. Nothing here validates: :mod:`sl1max.inputs` does."""

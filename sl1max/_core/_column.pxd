@@ -1,0 +1,160 @@
+"""The only code that walks a column.
+
+Each walker is written once; the tests on rows and values do not change inside its loop and the compiler takes
+them out of it (measured: no dearer than four copies of the loop). Sums over a gather use several accumulators, since
+without -ffast-math the compiler must not split one.
+"""
+from libc.math cimport exp, expm1
+
+from sl1max._core._types cimport column_t, columns_t, idx_t, pair_t, ptr_t
+
+
+cdef extern from *:
+    """
+    /* A z that shrinks by more than this in one step has lost too many digits to be kept up by differences. */
+    #define SL1MAX_MAX_SHRINK 1e-4
+    """
+    const double MAX_SHRINK "SL1MAX_MAX_SHRINK"
+
+
+cdef inline column_t get_column(const columns_t* X, ptr_t j) noexcept nogil:
+    """Column j of X; column n_cols is the constant one of the intercept."""
+    cdef column_t column
+    cdef ptr_t start
+    if j == X.n_cols:
+        column.size, column.rows, column.values = X.n_rows, NULL, NULL
+    elif X.indptr == NULL:
+        column.size, column.rows, column.values = X.n_rows, NULL, X.values + j * X.n_rows
+    else:
+        start = X.indptr[j]
+        column.size = X.indptr[j + 1] - start
+        column.rows = X.rows + start
+        column.values = NULL if X.values == NULL else X.values + start
+    return column
+
+
+cdef inline idx_t row_at(column_t column, ptr_t p) noexcept nogil:
+    return <idx_t> p if column.rows == NULL else column.rows[p]
+
+
+cdef inline double value_at(column_t column, ptr_t p) noexcept nogil:
+    return 1.0 if column.values == NULL else column.values[p]
+
+
+cdef inline double column_dot(column_t column, const double* vector) noexcept nogil:
+    """x @ vector"""
+    cdef double sum0 = 0.0, sum1 = 0.0, sum2 = 0.0, sum3 = 0.0
+    cdef ptr_t p = 0, end = column.size - 3
+    while p < end:
+        sum0 += value_at(column, p) * vector[row_at(column, p)]
+        sum1 += value_at(column, p + 1) * vector[row_at(column, p + 1)]
+        sum2 += value_at(column, p + 2) * vector[row_at(column, p + 2)]
+        sum3 += value_at(column, p + 3) * vector[row_at(column, p + 3)]
+        p += 4
+    while p < column.size:
+        sum0 += value_at(column, p) * vector[row_at(column, p)]
+        p += 1
+    return (sum0 + sum1) + (sum2 + sum3)
+
+
+cdef inline void column_axpy(column_t column, double a, double* vector) noexcept nogil:
+    """vector += a * x"""
+    cdef ptr_t p
+    for p in range(column.size):
+        vector[row_at(column, p)] += a * value_at(column, p)
+
+
+cdef inline pair_t column_moments_pooled(column_t column, const double* weight) noexcept nogil:
+    """x @ weight, (x * x) @ weight: to be divided by the one z."""
+    cdef pair_t moments
+    cdef double x, first0 = 0.0, first1 = 0.0, second0 = 0.0, second1 = 0.0, w
+    cdef ptr_t p = 0, end = column.size - 1
+    if column.values == NULL:
+        moments.first = column_dot(column, weight)
+        moments.second = moments.first
+        return moments
+    while p < end:
+        x = value_at(column, p)
+        w = x * weight[row_at(column, p)]
+        first0 += w
+        second0 += x * w
+        x = value_at(column, p + 1)
+        w = x * weight[row_at(column, p + 1)]
+        first1 += w
+        second1 += x * w
+        p += 2
+    if p < column.size:
+        x = value_at(column, p)
+        w = x * weight[row_at(column, p)]
+        first0 += w
+        second0 += x * w
+    moments.first = first0 + first1
+    moments.second = second0 + second1
+    return moments
+
+
+cdef inline pair_t column_moments(column_t column, const double* weight, const double* inv_z,
+                                  const double* mass, double common_mass) noexcept nogil:
+    """(u * x) @ q and (u * x * x) @ (q * (1 - q)), where q = weight * inv_z: one z per example."""
+    cdef pair_t moments
+    cdef double x, q, first = 0.0, second = 0.0, u
+    cdef idx_t i
+    cdef ptr_t p
+    if common_mass > 0.0:
+        for p in range(column.size):
+            i = row_at(column, p)
+            x = value_at(column, p)
+            q = weight[i] * inv_z[i]
+            first += x * q
+            second += x * x * (q - q * q)
+        moments.first = first * common_mass
+        moments.second = second * common_mass
+        return moments
+    for p in range(column.size):
+        i = row_at(column, p)
+        x = value_at(column, p)
+        q = weight[i] * inv_z[i]
+        u = mass[i]
+        first += u * (x * q)
+        second += u * (x * x * (q - q * q))
+    moments.first = first
+    moments.second = second
+    return moments
+
+
+cdef inline double column_scale(column_t column, double delta, double* weight) noexcept nogil:
+    """weight *= exp(delta * x), for one z; returns by how much the sum of weights grew."""
+    cdef double factor = exp(delta), growth = expm1(delta), added, change = 0.0
+    cdef idx_t i
+    cdef ptr_t p
+    if column.values == NULL:
+        for p in range(column.size):
+            i = row_at(column, p)
+            change += weight[i]
+            weight[i] *= factor
+        return growth * change
+    for p in range(column.size):
+        i = row_at(column, p)
+        added = weight[i] * expm1(delta * value_at(column, p))
+        weight[i] += added
+        change += added
+    return change
+
+
+cdef inline bint column_scale_each(column_t column, double delta, double* weight,
+                                   double* z, double* inv_z) noexcept nogil:
+    """weight *= exp(delta * x) and the z of every example it touches; true if digits were lost."""
+    cdef double factor = exp(delta), before, after, new_z
+    cdef bint lost = False
+    cdef idx_t i
+    cdef ptr_t p
+    for p in range(column.size):
+        i = row_at(column, p)
+        before = weight[i]
+        after = before * (factor if column.values == NULL else exp(delta * value_at(column, p)))
+        new_z = z[i] + (after - before)
+        lost |= new_z < MAX_SHRINK * z[i]
+        weight[i] = after
+        z[i] = new_z
+        inv_z[i] = 1.0 / new_z
+    return lost

@@ -1,0 +1,404 @@
+"""The fast solver's pieces: a working set, closed-form sweeps over it, Newton steps in Gram space.
+
+A Newton step on K coordinates forms their K x K Hessian once, minimises the quadratic model plus penalty by coordinate
+descent on that matrix (a sweep costs K^2 flops, not a pass over the data) and goes along the result with a monotone line
+search. The Hessian, with u q the flow of a block and x the column of a coordinate:
+
+    one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
+    one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
+
+The intercept is one more column, of ones, without penalty.
+"""
+from libc.math cimport INFINITY, expm1, fabs, log1p
+from libc.stdlib cimport free as c_free, realloc
+from libc.string cimport memset
+
+from sl1max._core._certificate cimport mixing
+from sl1max._core._column cimport column_axpy, column_dot, get_column, row_at, value_at
+from sl1max._core._normalizer cimport (
+    apply_step, block_flow, coordinate_moments, interrupted, refresh_weights, walk,
+)
+from sl1max._core._step cimport (
+    concordant_step, minimise_quadratic, paper_step, penalty_change, step_t, violation,
+)
+from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
+
+
+cdef extern from *:
+    """
+    /* Coordinates in one Newton system: its matrix takes 32 MB. */
+    #define SL1MAX_MAX_NEWTON 2048
+    """
+    const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
+
+
+cdef struct workset_t:
+    ptr_t size
+    ptr_t* coords               # ascending, so block by block
+    double* priority            # scratch of select_working_set, one entry per coordinate of the problem
+    # The rows of the working set's columns, and the Newton system; grown as needed.
+    ptr_t n_entries
+    ptr_t entry_capacity
+    ptr_t* row_start            # (n_samples + 1,)
+    idx_t* entry_slot
+    double* entry_value
+    double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
+    ptr_t slot_capacity
+    double* hessian             # (K, K)
+    double* slope               # (K,) gradient of the loss
+    double* step                # (K,)
+    double* product             # (K,) hessian @ step
+
+
+cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
+    cdef void* grown = realloc(buffer[0], n_bytes)
+    if grown == NULL:
+        return False
+    buffer[0] = grown
+    return True
+
+
+cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint coupled) noexcept nogil:
+    """Room for a Newton system; false if memory ran out."""
+    if n_entries > work.entry_capacity:
+        work.entry_capacity = 0
+        if not (grow(<void**> &work.entry_slot, n_entries * sizeof(idx_t))
+                and grow(<void**> &work.entry_value, n_entries * sizeof(double))
+                and (not coupled or grow(<void**> &work.entry_prob, n_entries * sizeof(double)))):
+            return False
+        work.entry_capacity = n_entries
+    if n_slots > work.slot_capacity:
+        work.slot_capacity = 0
+        if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
+                and grow(<void**> &work.slope, n_slots * sizeof(double))
+                and grow(<void**> &work.step, n_slots * sizeof(double))
+                and grow(<void**> &work.product, n_slots * sizeof(double))):
+            return False
+        work.slot_capacity = n_slots
+    return True
+
+
+cdef inline void release(workset_t* work) noexcept nogil:
+    c_free(work.entry_slot)
+    c_free(work.entry_value)
+    c_free(work.entry_prob)
+    c_free(work.hessian)
+    c_free(work.slope)
+    c_free(work.step)
+    c_free(work.product)
+
+
+cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
+    """The k-th largest of values (from 0), which are left in another order: Hoare's quickselect."""
+    cdef ptr_t low = 0, high = size - 1, i, j
+    cdef double pivot, held
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i = low
+        j = high
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                held = values[i]
+                values[i] = values[j]
+                values[j] = held
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]
+
+
+cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t k) noexcept nogil:
+    """What a step on a coordinate outside the support may gain: violation^2 over a bound of its curvature."""
+    cdef double v = violation(state.gradient[k], problem.beta[k], state.lam[k]) / problem.rms[k % problem.n_coords]
+    return v * v
+
+
+cdef inline void select_working_set(const problem_t* problem, const state_t* state,
+                                    workset_t* work) noexcept nogil:
+    """The support, the free coordinates, and the worst violators: as many again, and a hundred at least."""
+    cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_support = 0, n_violators = 0, room
+    cdef double urgent = 0.0, threshold = 0.0
+    for k in range(n_all):
+        if problem.beta[k] == INFINITY:
+            continue
+        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
+            n_support += 1
+        else:
+            urgent = urgency(problem, state, k)
+            if urgent > 0.0:
+                work.priority[n_violators] = urgent
+                n_violators += 1
+    room = max(n_support, 100 + problem.n_blocks)
+    if n_violators > room:
+        threshold = kth_largest(work.priority, n_violators, room - 1)
+    work.size = 0
+    for k in range(n_all):
+        if problem.beta[k] == INFINITY:
+            continue
+        if state.lam[k] == 0.0 and problem.beta[k] > 0.0:
+            urgent = urgency(problem, state, k)
+            if not urgent > 0.0 or urgent < threshold:
+                continue
+        work.coords[work.size] = k
+        work.size += 1
+
+
+cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+    """One closed-form step on every coordinate of the working set."""
+    cdef ptr_t k, c, j, slot
+    cdef pair_t moments
+    cdef step_t step
+    for slot in range(work.size):
+        k = work.coords[slot]
+        c = k // problem.n_coords
+        j = k % problem.n_coords
+        moments = coordinate_moments(problem, state, c, j)
+        if problem.exact_bound and j < problem.X.n_cols:
+            step = paper_step(problem.emp_mean[k], moments.first, problem.beta[k], state.lam[k])
+        else:
+            step = concordant_step(problem.emp_mean[k], moments.first, moments.second, problem.reach[j],
+                                   problem.beta[k], state.lam[k])
+        if step.delta != 0.0:
+            apply_step(problem, state, c, j, step.delta)
+        if interrupted(state):
+            return
+
+
+cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                             bint coupled) noexcept nogil:
+    """The working set's columns low..high by rows: slots ascend within a row."""
+    cdef ptr_t m = problem.X.n_rows, i, p, slot, c, place
+    cdef column_t column
+    cdef ptr_t* start = work.row_start
+    for i in range(m + 1):
+        start[i] = 0
+    for slot in range(low, high):
+        column = get_column(&problem.X, work.coords[slot] % problem.n_coords)
+        for p in range(column.size):
+            start[row_at(column, p) + 1] += 1
+    for i in range(m):
+        start[i + 1] += start[i]
+    for slot in range(low, high):
+        c = work.coords[slot] // problem.n_coords
+        column = walk(problem, state, work.coords[slot] % problem.n_coords)
+        for p in range(column.size):
+            i = row_at(column, p)
+            place = start[i]
+            start[i] = place + 1
+            work.entry_slot[place] = <idx_t> (slot - low)
+            work.entry_value[place] = value_at(column, p)
+            if coupled:
+                work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
+    # Filling moved every start to the next row's: move them back.
+    for i in range(m, 0, -1):
+        start[i] = start[i - 1]
+    start[0] = 0
+
+
+cdef inline void hessian_row(const problem_t* problem, const state_t* state, workset_t* work, column_t column,
+                             ptr_t slot, ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
+    """Entries 0..slot of row `slot`, from the flow of its block: walk the column, and each row it meets up to it."""
+    cdef ptr_t p, e
+    cdef idx_t i, other
+    cdef double pull, prob
+    for p in range(column.size):
+        i = row_at(column, p)
+        pull = state.flow[i] * value_at(column, p)
+        for e in range(work.row_start[i], work.row_start[i + 1]):
+            other = work.entry_slot[e]
+            if other > slot:
+                break
+            if coupled:
+                prob = work.entry_prob[e]
+                row_out[other] += pull * work.entry_value[e] * (1.0 - prob if other >= block_slot else -prob)
+            elif other >= block_slot:
+                row_out[other] += pull * work.entry_value[e]
+
+
+cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work,
+                            ptr_t low, ptr_t high) noexcept nogil:
+    """slope = model_mean - emp_mean on the working set's coordinates low..high"""
+    cdef ptr_t slot, k, c, last = -1
+    for slot in range(low, high):
+        k = work.coords[slot]
+        c = k // problem.n_coords
+        if c != last:
+            block_flow(problem, state, c, state.flow)
+            last = c
+        work.slope[slot - low] = (column_dot(walk(problem, state, k % problem.n_coords), state.flow)
+                                  - problem.emp_mean[k])
+
+
+cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                              bint coupled) noexcept nogil:
+    cdef ptr_t size = high - low, m = problem.X.n_rows, slot, other, i, k, c, last = -1, block_slot = 0
+    cdef double* hessian = work.hessian
+    cdef double mean
+    memset(hessian, 0, size * size * sizeof(double))
+    for slot in range(size):
+        k = work.coords[low + slot]
+        c = k // problem.n_coords
+        if c != last:
+            block_flow(problem, state, c, state.flow)
+            if not problem.pooled and not coupled:
+                for i in range(m):
+                    state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
+            block_slot = slot
+            last = c
+        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), slot, block_slot, coupled,
+                    hessian + slot * size)
+        if interrupted(state):
+            return
+    for slot in range(size):
+        mean = work.slope[slot] + problem.emp_mean[work.coords[low + slot]]
+        for other in range(slot + 1):
+            if problem.pooled:
+                hessian[slot * size + other] -= mean * (
+                    work.slope[other] + problem.emp_mean[work.coords[low + other]])
+            hessian[other * size + slot] = hessian[slot * size + other]
+
+
+cdef inline void minimise_model(const problem_t* problem, const state_t* state, workset_t* work,
+                                ptr_t low, ptr_t high) noexcept nogil:
+    """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|, by coordinate descent; product = hessian @ step"""
+    cdef ptr_t size = high - low, slot, other, k, n_sweeps
+    cdef double delta, diagonal, worst, first_worst = 0.0
+    cdef double* row
+    memset(work.step, 0, size * sizeof(double))
+    memset(work.product, 0, size * sizeof(double))
+    for n_sweeps in range(1000):
+        worst = 0.0
+        for slot in range(size):
+            k = work.coords[low + slot]
+            row = work.hessian + slot * size
+            diagonal = row[slot]
+            if diagonal <= 0.0:
+                continue
+            delta = minimise_quadratic(work.slope[slot] + work.product[slot], diagonal, problem.beta[k],
+                                       state.lam[k] + work.step[slot])
+            if delta != 0.0:
+                work.step[slot] += delta
+                for other in range(size):
+                    work.product[other] += delta * row[other]
+                worst = max(worst, delta * delta * diagonal)
+        if n_sweeps == 0:
+            first_worst = worst
+        if worst <= 1e-6 * first_worst:
+            return
+
+
+cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t* work,
+                            ptr_t low, ptr_t high) noexcept nogil:
+    """state.slope = X @ step over all cells"""
+    cdef ptr_t m = problem.X.n_rows, slot, c
+    memset(state.slope, 0, problem.n_blocks * m * sizeof(double))
+    for slot in range(low, high):
+        if work.step[slot - low] != 0.0:
+            c = work.coords[slot] // problem.n_coords
+            column_axpy(walk(problem, state, work.coords[slot] % problem.n_coords), work.step[slot - low],
+                        state.slope + c * m)
+
+
+cdef inline double loss_change(const problem_t* problem, state_t* state, workset_t* work,
+                               ptr_t low, ptr_t high, double length) noexcept nogil:
+    """objective(lam + length * step) - objective(lam), as a sum of changes: no two objectives are subtracted."""
+    # pooled: log1p((weight * expm1(length * slope)).sum() / z); else the mass-weighted mean of the same per example
+    cdef ptr_t m = problem.X.n_rows, c, i, slot, k
+    cdef double change = 0.0, added = 0.0, delta
+    if problem.pooled:
+        for c in range(problem.n_blocks * m):
+            if state.slope[c] != 0.0:
+                added += state.weight[c] * expm1(length * state.slope[c])
+        change = log1p(added * state.inv_z[0])
+    else:
+        memset(state.flow, 0, m * sizeof(double))
+        for c in range(problem.n_blocks):
+            for i in range(m):
+                if state.slope[c * m + i] != 0.0:
+                    state.flow[i] += state.weight[c * m + i] * expm1(length * state.slope[c * m + i])
+        for i in range(m):
+            if state.flow[i] != 0.0:
+                change += problem.mass[i] * log1p(state.flow[i] * state.inv_z[i])
+    for slot in range(low, high):
+        k = work.coords[slot]
+        delta = length * work.step[slot - low]
+        change += penalty_change(state.lam[k], delta, problem.beta[k]) - delta * problem.emp_mean[k]
+    return change
+
+
+cdef inline double search_line(const problem_t* problem, state_t* state, workset_t* work,
+                               ptr_t low, ptr_t high) noexcept nogil:
+    """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does."""
+    cdef ptr_t slot, k
+    cdef double promised = 0.0, length = 1.0, rounding = 4e-16 * fabs(state.objective_zero)
+    for slot in range(low, high):
+        k = work.coords[slot]
+        promised += (work.slope[slot - low] * work.step[slot - low]
+                     + penalty_change(state.lam[k], work.step[slot - low], problem.beta[k]))
+    if not promised < 0.0:
+        return 0.0
+    while length > 1e-8:
+        if loss_change(problem, state, work, low, high, length) <= 1e-2 * length * promised + rounding:
+            return length
+        length *= 0.5
+    return 0.0
+
+
+cdef inline void take_step(const problem_t* problem, state_t* state, workset_t* work,
+                           ptr_t low, ptr_t high, double length) noexcept nogil:
+    cdef ptr_t slot, cell
+    for cell in range(problem.n_blocks * problem.X.n_rows):
+        state.score[cell] += length * state.slope[cell]
+    for slot in range(low, high):
+        state.lam[work.coords[slot]] += length * work.step[slot - low]
+    state.counters.updates += high - low
+    refresh_weights(problem, state)
+
+
+cdef inline int newton_step(const problem_t* problem, state_t* state, workset_t* work,
+                            ptr_t low, ptr_t high) noexcept nogil:
+    """One Newton step on the working set's coordinates low..high: 1 taken, 0 none to be had, -1 out of memory.
+
+    The scores must be exact on entry, and are on exit.
+    """
+    cdef bint coupled = not problem.pooled and problem.n_blocks > 1
+    cdef ptr_t n_entries = 0, slot
+    cdef double length
+    for slot in range(low, high):
+        n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
+    if not reserve(work, high - low, n_entries, coupled):
+        return -1
+    form_slope(problem, state, work, low, high)
+    gather_rows(problem, state, work, low, high, coupled)
+    form_hessian(problem, state, work, low, high, coupled)
+    if state.stopped:
+        return 0
+    minimise_model(problem, state, work, low, high)
+    step_slope(problem, state, work, low, high)
+    length = search_line(problem, state, work, low, high)
+    if length > 0.0:
+        take_step(problem, state, work, low, high, length)
+    return length > 0.0
+
+
+cdef inline double subproblem_gap(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+    """About the duality gap if the working set were all there is: cheap, first order, no certificate."""
+    cdef ptr_t slot, k
+    cdef double t = 0.0, slack = 0.0, gradient
+    form_slope(problem, state, work, 0, work.size)
+    for slot in range(work.size):
+        k = work.coords[slot]
+        gradient = work.slope[slot]
+        if problem.beta[k] > 0.0:
+            t = max(t, mixing(gradient, problem.beta[k]))
+            slack += max(problem.beta[k] * fabs(state.lam[k]) + gradient * state.lam[k], 0.0)
+    return slack + t * fabs(state.objective_zero)

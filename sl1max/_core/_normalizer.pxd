@@ -1,0 +1,189 @@
+"""Where a Z lives: refresh from scratch, one step in place, log-likelihood, probabilities.
+
+The implementation is all about normalisation (the paper, section 5), and this is the seam: one Z for all cells
+(pooled), or one per example. Everything above asks for moments of a column, applies a step, or reads the flow of
+a block, and does not know which it is.
+"""
+from libc.math cimport exp, fabs, log
+
+from sl1max._core._column cimport (
+    MAX_SHRINK, column_axpy, column_moments, column_moments_pooled, column_scale, column_scale_each, get_column,
+)
+from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
+
+
+cdef extern from *:
+    """
+    /* Weights start in (0, 1]; after steps worth exp(300) they are refreshed, long before exp overflows at 709. */
+    #define SL1MAX_MAX_WANDER 300.0
+    """
+    const double MAX_WANDER "SL1MAX_MAX_WANDER"
+
+
+cdef inline bint interrupted(state_t* state) noexcept nogil:
+    """Ask the owner, now and then, whether to go on."""
+    if state.counters.nonzeros >= state.next_poll:
+        state.next_poll = state.counters.nonzeros + 20_000_000
+        state.stopped |= state.poll(state.owner)
+    return state.stopped
+
+
+cdef inline column_t walk(const problem_t* problem, state_t* state, ptr_t j) noexcept nogil:
+    """Column j, counted."""
+    cdef column_t column = get_column(&problem.X, j)
+    state.counters.column_walks += 1
+    state.counters.nonzeros += column.size
+    return column
+
+
+cdef inline void refresh_scores(const problem_t* problem, state_t* state) noexcept nogil:
+    """score = offset + X @ lam, from nothing."""
+    cdef ptr_t m = problem.X.n_rows, c, j
+    cdef const double* lam
+    for c in range(problem.n_blocks * m):
+        state.score[c] = 0.0 if problem.offset == NULL else problem.offset[c]
+    for c in range(problem.n_blocks):
+        lam = state.lam + c * problem.n_coords
+        for j in range(problem.n_coords):
+            if lam[j] != 0.0:
+                column_axpy(walk(problem, state, j), lam[j], state.score + c * m)
+
+
+cdef inline void refresh_weights_pooled(const problem_t* problem, state_t* state) noexcept nogil:
+    # shift = score.max(); weight = mass * exp(score - shift); z = weight.sum()
+    cdef ptr_t m = problem.X.n_rows, c, i
+    cdef double shift = state.score[0], z = 0.0, block_z
+    for c in range(problem.n_blocks * m):
+        shift = max(shift, state.score[c])
+    for c in range(problem.n_blocks):
+        block_z = 0.0
+        for i in range(m):
+            state.weight[c * m + i] = problem.mass[i] * exp(state.score[c * m + i] - shift)
+            block_z += state.weight[c * m + i]
+        z += block_z
+    state.shift[0] = shift
+    state.z[0] = z
+    state.inv_z[0] = 1.0 / z
+
+
+cdef inline void refresh_weights_each(const problem_t* problem, state_t* state) noexcept nogil:
+    # shift = score.max(axis=0); weight = exp(score - shift); z = reference * exp(-shift) + weight.sum(axis=0)
+    cdef ptr_t m = problem.X.n_rows, c, i
+    cdef bint has_reference = problem.reference > 0.0
+    cdef double weight
+    cdef double* score
+    for i in range(m):
+        state.shift[i] = max(state.score[i], 0.0) if has_reference else state.score[i]
+    for c in range(1, problem.n_blocks):
+        score = state.score + c * m
+        for i in range(m):
+            state.shift[i] = max(state.shift[i], score[i])
+    for i in range(m):
+        state.z[i] = problem.reference * exp(-state.shift[i]) if has_reference else 0.0
+    for c in range(problem.n_blocks):
+        score = state.score + c * m
+        for i in range(m):
+            weight = exp(score[i] - state.shift[i])
+            state.weight[c * m + i] = weight
+            state.z[i] += weight
+    for i in range(m):
+        state.inv_z[i] = 1.0 / state.z[i]
+
+
+cdef inline void refresh_weights(const problem_t* problem, state_t* state) noexcept nogil:
+    """weight, z and inv_z from the scores."""
+    if problem.pooled:
+        refresh_weights_pooled(problem, state)
+    else:
+        refresh_weights_each(problem, state)
+    state.wander = 0.0
+    state.dirty = False
+
+
+cdef inline void refresh_normalizer(const problem_t* problem, state_t* state) noexcept nogil:
+    refresh_scores(problem, state)
+    refresh_weights(problem, state)
+
+
+cdef inline double log_z(const problem_t* problem, const state_t* state) noexcept nogil:
+    """sum_g w_g ln Z_g: ln Z, or the mean over examples of ln Z(x)."""
+    cdef double total = 0.0
+    cdef ptr_t i
+    if problem.pooled:
+        return state.shift[0] + log(state.z[0])
+    for i in range(problem.X.n_rows):
+        total += problem.mass[i] * (state.shift[i] + log(state.z[i]))
+    return total
+
+
+cdef inline double objective(const problem_t* problem, const state_t* state) noexcept nogil:
+    """L^beta_p~: log Z - lam . p~ + beta . |lam|"""
+    cdef double linear = 0.0
+    cdef ptr_t k
+    for k in range(problem.n_blocks * problem.n_coords):
+        if state.lam[k] != 0.0:
+            linear += problem.beta[k] * fabs(state.lam[k]) - state.lam[k] * problem.emp_mean[k]
+    return log_z(problem, state) + linear
+
+
+cdef inline pair_t coordinate_moments(const problem_t* problem, state_t* state, ptr_t c, ptr_t j) noexcept nogil:
+    """Model mean of coordinate (c, j) and the curvature of the loss along it, by one walk of its column."""
+    cdef column_t column = walk(problem, state, j)
+    cdef double* weight = state.weight + c * problem.X.n_rows
+    cdef pair_t moments
+    if not problem.pooled:
+        return column_moments(column, weight, state.inv_z, problem.mass, problem.common_mass)
+    moments = column_moments_pooled(column, weight)
+    moments.first *= state.inv_z[0]
+    moments.second = max(moments.second * state.inv_z[0] - moments.first * moments.first, 0.0)
+    return moments
+
+
+cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, ptr_t j, double delta) noexcept nogil:
+    """lam[c, j] += delta, and the weights and Zs along the column; the scores are left behind."""
+    cdef column_t column = walk(problem, state, j)
+    cdef double* weight = state.weight + c * problem.X.n_rows
+    cdef double z = state.z[0]
+    state.lam[c * problem.n_coords + j] += delta
+    state.counters.updates += 1
+    state.wander += fabs(delta) * problem.extent[j]
+    if state.wander > MAX_WANDER:
+        refresh_normalizer(problem, state)
+        return
+    if problem.pooled:
+        state.z[0] += column_scale(column, delta, weight)
+        state.inv_z[0] = 1.0 / state.z[0]
+        state.dirty |= state.z[0] < MAX_SHRINK * z
+    else:
+        state.dirty |= column_scale_each(column, delta, weight, state.z, state.inv_z)
+    if state.dirty:
+        refresh_normalizer(problem, state)
+
+
+cdef inline void block_flow(const problem_t* problem, const state_t* state, ptr_t c, double* flow_out) noexcept nogil:
+    """Probability mass of every cell of block c: u_i q_i(c), or q(x_i, c)."""
+    cdef const double* weight = state.weight + c * problem.X.n_rows
+    cdef ptr_t i
+    if problem.pooled:
+        for i in range(problem.X.n_rows):
+            flow_out[i] = weight[i] * state.inv_z[0]
+    else:
+        for i in range(problem.X.n_rows):
+            flow_out[i] = problem.mass[i] * (weight[i] * state.inv_z[i])
+
+
+cdef inline void center_slope(const problem_t* problem, state_t* state) noexcept nogil:
+    """lift = mean of slope under q, for every normaliser."""
+    # pooled: lift = (q * slope).sum(); else lift = (q * slope).sum(axis=0), the reference cell having slope 0
+    cdef ptr_t m = problem.X.n_rows, c, i
+    cdef double total = 0.0
+    if problem.pooled:
+        for c in range(problem.n_blocks * m):
+            total += state.weight[c] * state.slope[c]
+        state.lift[0] = total * state.inv_z[0]
+        return
+    for i in range(m):
+        state.lift[i] = 0.0
+    for c in range(problem.n_blocks):
+        for i in range(m):
+            state.lift[i] += state.weight[c * m + i] * state.inv_z[i] * state.slope[c * m + i]

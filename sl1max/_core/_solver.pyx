@@ -1,0 +1,394 @@
+"""One problem, solved: the state, the two algorithms' outer loops, and their Python face.
+
+    minimise  sum_g w_g ln Z_g  -  sum_k lam_k p~_k  +  sum_k beta_k |lam_k|
+
+over the weights lam of all coordinates k = (c, j), given the columns of X, the empirical means p~, the penalties beta, the
+target distribution over cells and the mass of each example. One Z over all cells (pooled) gives the paper's Q1, Q2 and
+Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
+
+`Problem` is what does not change, `Solver` what does. `Solver.run` goes on from where it stands and returns a status; it
+cannot fail on input, which `sl1max.inputs` has seen to.
+"""
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport INFINITY, NAN, fabs
+from libc.string cimport memset
+
+import numpy as np
+
+from sl1max._core._certificate cimport duality_gap, free_t, price, solve_tilt
+from sl1max._core._column cimport column_dot, get_column
+from sl1max._core._newton cimport (
+    MAX_NEWTON, newton_step, release, select_working_set, subproblem_gap, sweep, workset_t,
+)
+from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
+from sl1max._core._types cimport (
+    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, columns_t, counters_t, idx_t, problem_t, ptr_t, state_t,
+    status_t,
+)
+
+STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
+
+
+cdef class Columns:
+    """The columns of X, by reference.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+    indptr : int64 array of shape (n_cols + 1,), or None for dense columns
+    indices : int32 array of row numbers, or None for dense columns
+    values : float64 array beside `indices`, or None if every stored value is one; dense: the matrix, column after column
+    """
+    cdef columns_t view
+    cdef object owned
+    cdef readonly object extent      # largest absolute value of each column
+    cdef readonly object reach       # range of each column, implicit zeros included
+    cdef readonly object rms         # root mean square of each column
+
+    def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
+                 const double[::1] values):
+        self.owned = (indptr, indices, values)
+        self.view.n_rows = n_rows
+        self.view.n_cols = n_cols
+        self.view.indptr = NULL if indptr is None else &indptr[0]
+        self.view.rows = NULL if indices is None or indices.shape[0] == 0 else &indices[0]
+        self.view.values = NULL if values is None or values.shape[0] == 0 else &values[0]
+        self._measure()
+
+    def _measure(self):
+        """extent, reach and rms of every column, and of the constant one of the intercept after them."""
+        cdef ptr_t n = self.view.n_cols, j, p
+        cdef double[::1] extent = np.ones(n + 1), reach = np.ones(n + 1), rms = np.ones(n + 1)
+        cdef double low, high, square, x
+        for j in range(n):
+            column = get_column(&self.view, j)
+            low = 0.0 if column.size < self.view.n_rows else INFINITY
+            high = -low
+            square = 0.0
+            if column.values == NULL:
+                low, high, square = 0.0, column.size > 0, column.size
+            else:
+                for p in range(column.size):
+                    x = column.values[p]
+                    low = min(low, x)
+                    high = max(high, x)
+                    square += x * x
+            extent[j] = max(fabs(low), fabs(high))
+            reach[j] = high - low
+            rms[j] = (square / self.view.n_rows) ** 0.5
+        self.extent = np.asarray(extent)
+        self.reach = np.asarray(reach)
+        self.rms = np.asarray(rms)
+
+    n_rows = property(lambda self: (<Columns> self).view.n_rows)
+    n_cols = property(lambda self: (<Columns> self).view.n_cols)
+    dense = property(lambda self: (<Columns> self).view.indptr == NULL)
+    binary = property(lambda self: (<Columns> self).view.values == NULL and (<Columns> self).view.indptr != NULL)
+
+    @property
+    def nnz(self):
+        if self.view.indptr == NULL:
+            return int(self.view.n_rows) * int(self.view.n_cols)
+        return self.view.indptr[self.view.n_cols]
+
+
+cdef class Problem:
+    """What is to be minimised; nothing here changes while it is.
+
+    Parameters
+    ----------
+    columns : Columns
+    emp_mean, beta : float64 arrays of shape (n_blocks, n_features)
+        Empirical mean and penalty of every coordinate. beta 0: unpenalised; inf: left out.
+    target : float64 array of shape (n_blocks, n_samples)
+        pooled: the empirical distribution over all cells, summing to one. Else p~(c | x_i), summing to one over c (with a
+        reference cell: to at most one).
+    mass : float64 array of shape (n_samples,)
+        pooled: the base measure of an example, its sample weight. Else u_i, summing to one.
+    pooled : bool
+        One Z over all cells, or one per example.
+    reference : bool
+        Give every example one more cell, of score 0 (only with one block and one Z per example).
+    intercept : bool
+        Give every block an unpenalised constant feature.
+    offset : float64 array of shape (n_blocks, n_samples) or None
+        Added to the scores: the log of a base measure over cells.
+    """
+    cdef problem_t view
+    cdef object owned
+    cdef readonly Columns columns
+    cdef readonly object emp_mean, beta
+
+    def __init__(self, Columns columns, emp_mean, beta, const double[:, ::1] target, const double[::1] mass, *,
+                 bint pooled, bint reference=False, bint intercept=False, const double[:, ::1] offset=None):
+        cdef ptr_t n_blocks = target.shape[0], n = columns.view.n_cols
+        cdef const double[:, ::1] padded_mean, padded_beta
+        cdef const double[::1] reach, extent, rms
+        shares = np.asarray(target)
+        prior = shares.sum(axis=1) if pooled else shares @ np.asarray(mass)
+        self.emp_mean = np.column_stack([emp_mean, prior])
+        self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if intercept else np.inf)])
+        reach = columns.reach if pooled else columns.extent
+        extent, rms = columns.extent, columns.rms
+        # A column that cannot move the model is left out: an empty one, or under one Z a constant one.
+        self.beta[:, np.asarray(reach) == 0.0] = np.inf
+        if pooled and n_blocks == 1:
+            self.beta[:, n] = np.inf
+        padded_mean, padded_beta = self.emp_mean, self.beta
+        self.columns = columns
+        self.owned = (target, mass, offset, padded_mean, padded_beta, reach, extent, rms)
+        self.view.X = columns.view
+        self.view.n_blocks = n_blocks
+        self.view.n_coords = n + 1
+        self.view.pooled = pooled
+        self.view.reference = reference
+        self.view.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
+        self.view.mass = &mass[0]
+        self.view.target = &target[0, 0]
+        self.view.offset = NULL if offset is None else &offset[0, 0]
+        self.view.emp_mean = &padded_mean[0, 0]
+        self.view.beta = &padded_beta[0, 0]
+        self.view.reach = &reach[0]
+        self.view.extent = &extent[0]
+        self.view.rms = &rms[0]
+        self.view.exact_bound = pooled and columns.binary
+
+
+cdef bint poll_owner(void* owner) noexcept nogil:
+    with gil:
+        return (<Solver> owner).should_stop()
+
+
+cdef class Solver:
+    """A problem on its way to the optimum.
+
+    Parameters
+    ----------
+    problem : Problem
+    algorithm : {"newton", "sequential"}
+        Working sets, closed-form sweeps and Newton steps; or the paper's greedy steps, for values in [0, 1].
+    tol : float
+        Converged when dual_gap <= tol * objective_zero.
+    pricing : {"partial", "full"}
+        "sequential" only: look at every coordinate before each step, or only at those that can matter.
+    warm_start : tuple (blocks, cols, values, intercept) or None
+    """
+    cdef readonly Problem problem
+    cdef state_t state
+    cdef workset_t work
+    cdef free_t free
+    cdef dict arrays
+    cdef bint sequential, full_pricing, evaluated
+    cdef readonly double tol
+    cdef object stop, pending
+
+    def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None):
+        self.problem = problem
+        self.tol = tol
+        self.sequential = algorithm == "sequential"
+        self.full_pricing = pricing == "full"
+        self._allocate()
+        self.state.poll = poll_owner
+        self.state.owner = <void*> self
+        self._fit_intercepts()
+        if warm_start is not None:
+            self._load(*warm_start)
+
+    def __dealloc__(self):
+        release(&self.work)
+
+    cdef double* _array(self, name, ptr_t size):
+        cdef double[::1] array = np.zeros(max(size, 1))
+        self.arrays[name] = array
+        return &array[0]
+
+    cdef ptr_t* _index(self, name, array):
+        cdef ptr_t[::1] index = array
+        self.arrays[name] = index
+        return &index[0]
+
+    def _allocate(self):
+        cdef problem_t* problem = &self.problem.view
+        cdef ptr_t m = problem.X.n_rows, n_all = problem.n_blocks * problem.n_coords, n_cells = problem.n_blocks * m
+        cdef ptr_t n_z = 1 if problem.pooled else m
+        self.arrays = {}
+        self.state.lam = self._array("lam", n_all)
+        self.state.gradient = self._array("gradient", n_all)
+        self.state.score = self._array("score", n_cells)
+        self.state.weight = self._array("weight", n_cells)
+        self.state.slope = self._array("slope", n_cells)
+        self.state.z = self._array("z", n_z)
+        self.state.inv_z = self._array("inv_z", n_z)
+        self.state.shift = self._array("shift", n_z)
+        self.state.lift = self._array("lift", n_z)
+        self.state.flow = self._array("flow", m)
+        self.work.priority = self._array("priority", n_all)
+        self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
+        self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
+        free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
+        self.free.size = free.size
+        self.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
+        self.free.rms = self._array("free_rms", free.size)
+        for k in range(free.size):
+            self.free.rms[k] = problem.rms[<ptr_t> free[k] % problem.n_coords]
+        self.free.solution = self._array("free_solution", free.size)
+        self.free.residual = self._array("free_residual", free.size)
+        self.free.direction = self._array("free_direction", free.size)
+        self.free.product = self._array("free_product", free.size)
+
+    def _fit_intercepts(self):
+        """objective_zero: the intercepts alone, from their closed form where no offset disturbs it."""
+        cdef problem_t* problem = &self.problem.view
+        cdef ptr_t c, k
+        cdef int steps
+        prior = self.problem.emp_mean[:, -1]
+        self.work.size = 0
+        for c in range(problem.n_blocks):
+            k = c * problem.n_coords + problem.X.n_cols
+            if problem.beta[k] == 0.0:
+                self.state.lam[k] = np.log(prior[c]) - (np.log1p(-prior[c]) if problem.reference > 0.0 else 0.0)
+                self.work.coords[self.work.size] = k
+                self.work.size += 1
+        refresh_normalizer(problem, &self.state)
+        self.state.objective_zero = objective(problem, &self.state)
+        if self.work.size > 0 and problem.offset != NULL:
+            for steps in range(100):
+                if newton_step(problem, &self.state, &self.work, 0, self.work.size) <= 0:
+                    break
+                if subproblem_gap(problem, &self.state, &self.work) == 0.0 and steps > 20:
+                    break
+            self.state.objective_zero = objective(problem, &self.state)
+
+    def _load(self, blocks, cols, values, intercept):
+        cdef ptr_t c, k
+        for block, col, value in zip(blocks, cols, values, strict=True):
+            k = block * self.problem.view.n_coords + col
+            if self.problem.view.beta[k] != INFINITY:
+                self.state.lam[k] = value
+        for c in range(self.problem.view.n_blocks):
+            k = c * self.problem.view.n_coords + self.problem.view.X.n_cols
+            if self.problem.view.beta[k] == 0.0:
+                self.state.lam[k] = intercept[c]
+
+    cdef bint should_stop(self):
+        """Called with the GIL now and then from inside `run`."""
+        if self.stop is not None and self.stop[0]:
+            return True
+        try:
+            PyErr_CheckSignals()
+        except BaseException as error:
+            self.pending = error
+            return True
+        return False
+
+    def run(self, ptr_t n, stop=None):
+        """Go on for at most n iterations; returns "converged", "running", "stalled" or "interrupted"."""
+        cdef status_t status
+        self.stop = stop
+        self.pending = None
+        self.state.stopped = False
+        with nogil:
+            status = self.run_newton(n)
+        if self.pending is not None:
+            raise self.pending
+        if status == OUT_OF_MEMORY:
+            raise MemoryError("not enough memory for a Newton step; lower n_jobs or raise beta")
+        return STATUS[status]
+
+    cdef void evaluate(self) noexcept nogil:
+        """objective, gradient and dual_gap at the current weights, everything refreshed."""
+        cdef problem_t* problem = &self.problem.view
+        cdef bint tilted
+        refresh_normalizer(problem, &self.state)
+        self.state.objective = objective(problem, &self.state)
+        tilted = solve_tilt(problem, &self.state, &self.free)
+        price(problem, &self.state)
+        if not self.state.stopped:
+            self.state.dual_gap = duality_gap(problem, &self.state, tilted)
+            self.evaluated = True
+
+    cdef status_t run_newton(self, ptr_t n_rounds) noexcept nogil:
+        cdef problem_t* problem = &self.problem.view
+        cdef state_t* state = &self.state
+        cdef workset_t* work = &self.work
+        cdef double target = self.tol * fabs(state.objective_zero), before, gap
+        cdef ptr_t n, low, attempt
+        cdef int taken
+        for n in range(n_rounds + 1):
+            if not self.evaluated:
+                self.evaluate()
+            if state.stopped:
+                return INTERRUPTED
+            if state.dual_gap <= target:
+                return CONVERGED
+            if n == n_rounds:
+                return RUNNING
+            before = state.objective
+            select_working_set(problem, state, work)
+            self.evaluated = False
+            state.n_iter += 1
+            sweep(problem, state, work)
+            for attempt in range(10):
+                refresh_normalizer(problem, state)
+                taken = 0
+                low = 0
+                while low < work.size:
+                    taken |= newton_step(problem, state, work, low, min(low + MAX_NEWTON, work.size))
+                    if taken < 0:
+                        return OUT_OF_MEMORY
+                    low += MAX_NEWTON
+                if state.stopped:
+                    return INTERRUPTED
+                if taken == 0:
+                    break
+                gap = subproblem_gap(problem, state, work)
+                if gap <= 0.3 * target or gap <= 0.1 * state.dual_gap:
+                    break
+            if taken == 0:
+                self.evaluate()
+                if state.stopped:
+                    return INTERRUPTED
+                if state.dual_gap > target and state.objective >= before:
+                    return STALLED
+        return RUNNING
+
+    objective = property(lambda self: (<Solver> self).state.objective)
+    dual_gap = property(lambda self: (<Solver> self).state.dual_gap)
+    objective_zero = property(lambda self: (<Solver> self).state.objective_zero)
+    n_iter = property(lambda self: (<Solver> self).state.n_iter)
+
+    @property
+    def log_z(self):
+        """ln Z of a pooled problem, else nan."""
+        return log_z(&self.problem.view, &self.state) if self.problem.view.pooled else NAN
+
+    @property
+    def counters(self):
+        return {"column_walks": self.state.counters.column_walks, "updates": self.state.counters.updates,
+                "nonzeros": self.state.counters.nonzeros}
+
+    def _weights(self):
+        cdef problem_t* problem = &self.problem.view
+        return np.asarray(self.arrays["lam"]).reshape(problem.n_blocks, problem.n_coords)
+
+    def coefficients(self):
+        """Nonzero weights as (blocks, cols, values)."""
+        lam = self._weights()[:, :-1]
+        blocks, cols = np.nonzero(lam)
+        return blocks.astype(np.int32), cols.astype(np.int32), lam[blocks, cols]
+
+    def intercept(self):
+        return self._weights()[:, -1].copy()
+
+    def expectations(self):
+        """q[f_cj] for every coordinate, an array of shape (n_blocks, n_features)."""
+        cdef problem_t* problem = &self.problem.view
+        cdef double[:, ::1] mean = np.empty((problem.n_blocks, problem.X.n_cols))
+        cdef ptr_t c, j
+        with nogil:
+            refresh_normalizer(problem, &self.state)
+            for c in range(problem.n_blocks):
+                block_flow(problem, &self.state, c, self.state.flow)
+                for j in range(problem.X.n_cols):
+                    mean[c, j] = column_dot(get_column(&problem.X, j), self.state.flow)
+        return np.asarray(mean)

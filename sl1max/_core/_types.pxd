@@ -1,0 +1,100 @@
+"""The words of the core: typedefs and structs, declarations only.
+
+The paper's letters, once and for all:
+
+    m, n, l          n_samples, n_features, n_classes (inside a problem: n_blocks)
+    x_i, v_j(x_i)    row i, column j of X
+    f_{d,j}          coordinate (c, j); its number is c * n_coords + j
+    lambda_{d,j}     lam[c, j];  the intercept b_c is lam[c, n_features], a constant column with beta 0
+    p~[f_{d,j}]      emp_mean[c, j]
+    q_lambda[f]      model_mean;  in _step.pxd the two scalars are p and q, as in the paper's bound
+    lambda . f       score[c, i];  exp(score - shift) is weight[c, i] (pooled: times the example's mass)
+    Z, Z(c), Z(x)    z, its reciprocal inv_z, log_z
+    beta_{d,j}       beta[c, j];  inf leaves the coordinate out
+"""
+from libc.stdint cimport int32_t, int64_t
+
+ctypedef int32_t idx_t      # a row, a column, a class
+ctypedef int64_t ptr_t      # a position among the nonzeros, a coordinate, a count
+
+
+cdef struct column_t:
+    # rows NULL: every row, in order;  values NULL: every value is one.
+    # So: index list (binary), index + value (sparse), values alone (dense), neither (the intercept).
+    ptr_t size
+    const idx_t* rows
+    const double* values
+
+
+cdef struct columns_t:
+    idx_t n_rows
+    idx_t n_cols
+    const ptr_t* indptr     # NULL: dense, column-major values
+    const idx_t* rows
+    const double* values    # NULL: binary
+
+
+cdef struct problem_t:
+    # What does not change while a problem is solved. See Problem in _solver.pyx for the meaning.
+    columns_t X
+    idx_t n_blocks
+    ptr_t n_coords              # per block: n_features, then the intercept
+    bint pooled
+    double reference            # mass of the reference cell of every example (per-example Z only): 0 or 1
+    double common_mass          # the mass of every example when they are equal, else 0
+    const double* mass          # (n_samples,)
+    const double* target        # (n_blocks, n_samples)
+    const double* offset        # (n_blocks, n_samples) or NULL
+    const double* emp_mean      # (n_blocks, n_coords)
+    const double* beta          # (n_blocks, n_coords)
+    const double* reach         # (n_coords,) R of bound (c): pooled, the range of the column; else its extent
+    const double* extent        # (n_coords,) largest absolute value of the column
+    const double* rms           # (n_coords,) root mean square of the column
+    bint exact_bound            # binary columns under one Z: the paper's bound is exact
+
+
+cdef struct counters_t:
+    ptr_t column_walks
+    ptr_t updates
+    ptr_t nonzeros
+
+
+cdef enum status_t:
+    RUNNING = 0
+    CONVERGED = 1
+    STALLED = 2
+    INTERRUPTED = 3
+    OUT_OF_MEMORY = 4
+
+
+ctypedef bint (*poll_t)(void* owner) noexcept nogil
+
+
+cdef struct state_t:
+    # What changes. Arrays over cells are (n_blocks, n_samples); z, inv_z and shift have one entry per normaliser.
+    double* lam                 # (n_blocks, n_coords)
+    double* score               # exact after refresh_normalizer, not maintained by apply_step
+    double* weight
+    double* z
+    double* inv_z
+    double* shift               # log Z = shift + log(z)
+    double* flow                # (n_samples,) scratch: probability mass of one block, u_i q_i(c)
+    double* gradient            # (n_blocks, n_coords) model_mean - emp_mean as last priced
+    double* slope               # cells: scores of a direction in lam (the Newton step, the certificate's tilt)
+    double* lift                # per normaliser: mean of slope under q
+    double wander               # sum of |delta| extent since the last refresh: how far log weights may have moved
+    bint dirty                  # digits were lost in a z: refresh before the next walk
+    double objective
+    double dual_gap
+    double objective_zero
+    ptr_t n_iter
+    counters_t counters
+    ptr_t next_poll             # poll when counters.nonzeros reaches it
+    bint stopped                # the owner said stop
+    poll_t poll
+    void* owner
+
+
+cdef struct pair_t:
+    double first
+    double second
