@@ -286,18 +286,18 @@ def entropy(twin, prob):
 
 
 def certificate(twin, lam, b=None):
-    """The duality gap: objective - entropy(p_t), with the smallest t that makes p_t feasible."""
+    """The duality gap: objective - entropy(p_t), with the smallest t that makes p_t feasible.
+
+    Where a first-order correction of q cannot meet the equalities, t = 1: p~ itself meets every constraint.
+    """
     prob = satisfy_equalities(twin, lam, b)
     emp_mean = np.column_stack([twin.emp_mean, twin.class_prior])
     off = np.abs(twin.mean(prob) - emp_mean)
-    for c, j in equality_coords(twin):
-        if off[c, j] > 1e-10 * (1 + abs(emp_mean[c, j])):
-            return Certificate(1.0, prob, -np.inf, np.inf)
-    if prob.min() < 0:
-        return Certificate(1.0, prob, -np.inf, np.inf)
-    off, penalised = off[:, :-1], twin.beta > 0
-    violated = penalised & (off > twin.beta)
-    t = float(np.max(1 - twin.beta[violated] / off[violated], initial=0.0))
+    unmet = [off[c, j] > 1e-10 * (1 + abs(emp_mean[c, j])) for c, j in equality_coords(twin)]
+    violated = (twin.beta > 0) & (off[:, :-1] > twin.beta)
+    t = float(np.max(1 - twin.beta[violated] / off[:, :-1][violated], initial=0.0))
+    if any(unmet) or prob.min() < 0:
+        t = 1.0
     mixed = (1 - t) * prob + t * twin.target_cells
     value = entropy(twin, mixed)
     return Certificate(t, mixed, value, twin.objective(lam, b) - value)

@@ -307,8 +307,10 @@ class TestCertificate:
     def test_unpenalised_too_far(self):
         X, target = np.array([[0.0], [1.0], [2.0]]), np.array([[0.0, 0.2, 0.8]])
         twin = ref.Twin(X, target @ X, np.zeros((1, 1)), target, np.ones(3), pooled=True)
-        assert ref.certificate(twin, np.array([[-3.0]])).gap == inf
-        assert ref.certificate(twin, np.array([[1.5]])).gap < 0.1
+        far, near = (ref.certificate(twin, np.array([[lam]])) for lam in (-3.0, 1.5))
+        assert_allclose(far.prob, target)
+        assert_allclose(far.entropy, -(0.2 * log(0.2) + 0.8 * log(0.8)))
+        assert far.t == 1 and near.t == 0 and near.gap < 0.1
 
     def test_offset_is_a_base_measure(self):
         # p~ = q when the offset alone explains the data.
