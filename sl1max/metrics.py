@@ -15,6 +15,7 @@ class-conditional models by the log of p(x, c), and conditional models by the lo
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 __all__ = [
     "average_precision",
@@ -27,12 +28,13 @@ __all__ = [
     "top_class_error",
 ]
 
-# Cells handled at once by the measures that sort every row: bounds their memory whatever the number of
-# examples.
+Truth = ArrayLike | sp.sparray | sp.spmatrix
+
+# Cells handled at once by the measures that sort every row: bounds their memory.
 _BLOCK_CELLS = 1 << 22
 
 
-def top_class_error(y_true, scores, *, labels=None):
+def top_class_error(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """Share of examples whose highest-scoring class is not among their labels.
 
     An example without labels is always an error. Of classes with equal scores the first is the top one.
@@ -61,7 +63,9 @@ def top_class_error(y_true, scores, *, labels=None):
     return float(1.0 - _top_class_hits(truth, scores).mean())
 
 
-def optimal_f_measure(y_true, scores, *, labels=None, return_threshold=False):
+def optimal_f_measure(
+    y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None, return_threshold: bool = False
+) -> float | tuple[float, float]:
     """Micro-averaged F-measure at the best threshold over all cells.
 
     A cell is predicted when its score is at least the threshold; one threshold serves all classes and
@@ -104,7 +108,7 @@ def optimal_f_measure(y_true, scores, *, labels=None, return_threshold=False):
     return float(f_measure[best])
 
 
-def break_even_point(y_true, scores, *, labels=None):
+def break_even_point(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """Micro-averaged precision where it equals recall.
 
     That is the precision of the R highest cells, where R is the number of relevant cells. When the R-th score
@@ -140,7 +144,7 @@ def break_even_point(y_true, scores, *, labels=None):
     return float((hits_above + hits_tied * (len(relevant) - n_above) / n_tied) / len(relevant))
 
 
-def average_precision(y_true, scores, *, labels=None):
+def average_precision(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """Label-ranking average precision.
 
     For each label of an example, the share of true labels among the classes that score at least as high;
@@ -177,7 +181,7 @@ def average_precision(y_true, scores, *, labels=None):
     return _mean_over_rows(of_rows, y_true, scores, labels)
 
 
-def coverage(y_true, scores, *, labels=None):
+def coverage(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """How far down the ranking one must go, on average, to cover all labels of an example.
 
     Counted in classes, from 1 (a single label, ranked first); classes that tie with the lowest label are
@@ -211,7 +215,7 @@ def coverage(y_true, scores, *, labels=None):
     return _mean_over_rows(of_rows, y_true, scores, labels)
 
 
-def ranking_loss(y_true, scores, *, labels=None):
+def ranking_loss(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """Share of (label, other class) pairs of an example in the wrong order, averaged over the examples.
 
     A tie is in the wrong order. An example that has none or all of the classes counts 0, as in scikit-learn's
@@ -247,7 +251,13 @@ def ranking_loss(y_true, scores, *, labels=None):
     return _mean_over_rows(of_rows, y_true, scores, labels)
 
 
-def reject_curve(y_true, scores, *, confidence=None, labels=None):
+def reject_curve(
+    y_true: Truth,
+    scores: ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Top-class error of what is left after rejecting the least confident examples.
 
     Examples of equal confidence are rejected in no particular order: the curve is the average over all
@@ -290,7 +300,14 @@ def reject_curve(y_true, scores, *, confidence=None, labels=None):
     return 1.0 - n_kept[::-1] / len(wrong), (n_wrong / n_kept)[::-1]
 
 
-def error_at_reject_rate(y_true, scores, reject_rate, *, confidence=None, labels=None):
+def error_at_reject_rate(
+    y_true: Truth,
+    scores: ArrayLike,
+    reject_rate: float,
+    *,
+    confidence: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
     """Top-class error among the examples kept when a given share is rejected.
 
     Parameters

@@ -21,6 +21,11 @@ ONE_NUMBER = [
 TRUTH = np.array([[1, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 0]])
 
 
+@pytest.fixture(scope="module")
+def reference():
+    return pytest.importorskip("sklearn.metrics")
+
+
 @st.composite
 def ranked(draw, min_classes=1):
     """An indicator and scores with many ties."""
@@ -94,8 +99,7 @@ class TestAgainstScikitLearn:
     """The same numbers as scikit-learn where it has the measure."""
 
     @given(ranked(min_classes=2))
-    def test_ranking_measures(self, data):
-        reference = pytest.importorskip("sklearn.metrics")
+    def test_ranking_measures(self, reference, data):
         truth, scores = data
         pairs = [
             (metrics.average_precision, reference.label_ranking_average_precision_score),
@@ -107,8 +111,7 @@ class TestAgainstScikitLearn:
             assert ours(sp.csr_array(truth), scores) == ours(truth, scores), ours.__name__
 
     @given(ranked())
-    def test_optimal_f_measure(self, data):
-        reference = pytest.importorskip("sklearn.metrics")
+    def test_optimal_f_measure(self, reference, data):
         truth, scores = data
         truth[0, 0] = 1
         precision, recall, _ = reference.precision_recall_curve(truth.ravel(), scores.ravel())
@@ -120,16 +123,14 @@ class TestAgainstScikitLearn:
         assert reference.f1_score(truth.ravel(), predicted) == pytest.approx(best, abs=1e-12)
 
     @given(ranked(min_classes=3), st.randoms())
-    def test_top_class_error(self, data, random):
-        reference = pytest.importorskip("sklearn.metrics")
+    def test_top_class_error(self, reference, data, random):
         _, scores = data
         y = np.array([random.randrange(scores.shape[1]) for _ in scores])
         accuracy = reference.accuracy_score(y, scores.argmax(axis=1))
         assert metrics.top_class_error(y, scores) == pytest.approx(1 - accuracy)
 
     @given(ranked())
-    def test_break_even_point_without_ties(self, data):
-        reference = pytest.importorskip("sklearn.metrics")
+    def test_break_even_point_without_ties(self, reference, data):
         truth, scores = data
         truth[0, 0] = 1
         scores = scores + np.arange(scores.size).reshape(scores.shape) * 1e-3

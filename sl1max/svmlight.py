@@ -1,0 +1,266 @@
+"""Reading and writing svmlight (libsvm) files, single- and multi-label, plain or compressed."""
+
+import bz2
+import gzip
+import itertools
+import lzma
+import os
+import zlib
+from typing import BinaryIO, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from sl1max._core import _svmlight
+
+__all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
+
+File = str | os.PathLike[str]
+Matrix = ArrayLike | sp.sparray | sp.spmatrix
+
+# By the first bytes of the file when reading, by the ending of its name when writing.
+_COMPRESSIONS = {
+    ".gz": (b"\x1f\x8b", gzip),
+    ".xz": (b"\xfd7zXZ\x00", lzma),
+    ".bz2": (b"BZh", bz2),
+}
+_DECOMPRESSION_ERRORS = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
+# Entries formatted at once by write_svmlight.
+_BLOCK_ENTRIES = 1 << 18
+
+
+class SvmlightData(NamedTuple):
+    """What :func:`read_svmlight` returns.
+
+    Attributes
+    ----------
+    X : scipy.sparse.csr_array of shape (n_samples, n_features)
+        Features, float64.
+    y : ndarray of shape (n_samples,) or csr_array of shape (n_samples, n_classes)
+        Labels, float64; for a multi-label file the indicator of 0 and 1.
+    classes : ndarray of shape (n_classes,) or None
+        For a multi-label file the label that each column of the indicator stands for, rising; else None.
+    """
+
+    X: sp.csr_array
+    y: np.ndarray | sp.csr_array
+    classes: np.ndarray | None
+
+
+def read_svmlight(
+    file: File | BinaryIO,
+    *,
+    multilabel: bool | Literal["auto"] = "auto",
+    zero_based: bool | Literal["auto"] = "auto",
+    n_features: int | None = None,
+) -> SvmlightData:
+    """Read a svmlight file.
+
+    Blank lines are skipped, ``#`` begins a comment, ``qid:`` is passed over.
+
+    Parameters
+    ----------
+    file : str, path-like or binary file object
+        Plain, gzip, xz or bzip2, told apart by content.
+    multilabel : bool or "auto", default="auto"
+        Whether an example may have no label or several, separated by commas. "auto": if some example has.
+    zero_based : bool or "auto", default="auto"
+        Whether the first feature is number 0 or 1 in the file. "auto": 0 if that number occurs, as in
+        scikit-learn.
+    n_features : int, optional
+        Number of columns, for a file that does not show all of them; an index beyond is an error.
+
+    Returns
+    -------
+    SvmlightData
+        ``(X, y, classes)``.
+
+    Raises
+    ------
+    ValueError
+        As ``file:line: message`` where a line is to blame.
+
+    Examples
+    --------
+    >>> import io
+    >>> from sl1max.svmlight import read_svmlight
+    >>> X, y, classes = read_svmlight(io.BytesIO(b"1,3 1:0.5 4:2\\n3 2:1  # a comment\\n"))
+    >>> X.toarray()
+    array([[0.5, 0. , 0. , 2. ],
+           [0. , 1. , 0. , 0. ]])
+    >>> y.toarray()
+    array([[1., 1.],
+           [0., 1.]])
+    >>> classes
+    array([1., 3.])
+    """
+    if multilabel not in (True, False, "auto"):
+        raise ValueError(f"multilabel must be True, False or 'auto', got {multilabel!r}")
+    if zero_based not in (True, False, "auto"):
+        raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
+    name, text = _read_bytes(file)
+    n_rows, n_labels, n_entries = _svmlight.count(text)
+    labels, label_ptr = np.empty(n_labels), np.empty(n_rows + 1, dtype=np.int64)
+    indices, values = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
+    indptr, lines = np.empty(n_rows + 1, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
+    try:
+        found = _svmlight.parse(text, labels, label_ptr, indices, values, indptr, lines)
+    except _svmlight.ParseError as error:
+        line, message = error.args
+        raise ValueError(f"{name}:{line}: {message}") from None
+    n_rows, n_labels, n_entries, min_index, max_index, max_line = found
+    if n_rows == 0:
+        raise ValueError(f"{name}: no examples, only blank lines and comments")
+    labels, label_ptr, lines = labels[:n_labels], label_ptr[: n_rows + 1], lines[:n_rows]
+    indices, values, indptr = indices[:n_entries], values[:n_entries], indptr[: n_rows + 1]
+
+    one_based = min_index > 0 if zero_based == "auto" else not zero_based
+    if one_based:
+        if min_index == 0:
+            row = np.searchsorted(indptr, np.flatnonzero(indices == 0)[0], side="right") - 1
+            raise ValueError(f"{name}:{lines[row]}: feature index 0 in a one-based file")
+        indices -= 1
+    if n_features is None:
+        n_features = max_index + 1 - one_based if n_entries else 0
+    elif max_index - one_based >= n_features:
+        raise ValueError(f"{name}:{max_line}: feature index {max_index}, but n_features is {n_features}")
+    X = _csr(values, indices, indptr, n_features)
+    y, classes = _labels(name, multilabel, labels, label_ptr, lines)
+    return SvmlightData(X, y, classes)
+
+
+def write_svmlight(
+    X: Matrix,
+    y: Matrix,
+    file: File,
+    *,
+    classes: ArrayLike | None = None,
+    zero_based: bool = False,
+) -> None:
+    """Write a svmlight file; every number reads back as the same number.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Features, finite.
+    y : array-like of shape (n_samples,), or array-like or sparse matrix of shape (n_samples, n_classes)
+        Numeric labels, or an indicator: an example may then have no label or several.
+    file : str or path-like
+        Compressed if the name ends in .gz, .xz or .bz2.
+    classes : array-like of shape (n_classes,), optional
+        For an indicator, the number to write for each column; 0, 1, ... unless given.
+    zero_based : bool, default=False
+        Number the features from 0 rather than, as is usual, from 1.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sl1max.svmlight import write_svmlight
+    >>> path = os.path.join(tempfile.mkdtemp(), "data.svm")
+    >>> write_svmlight([[0.5, 0, 2], [0, 1, 0]], [[1, 1], [0, 1]], path, classes=[1, 3])
+    >>> print(open(path).read(), end="")
+    1,3 1:0.5 3:2
+    3 2:1
+    """
+    X = sp.csr_array(X, dtype=np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not np.isfinite(X.data).all():
+        raise ValueError("X holds NaN or an infinity")
+    labels, label_ptr = _flat_labels(y, classes)
+    if len(label_ptr) - 1 != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} examples but y has {len(label_ptr) - 1}")
+    indices, indptr = X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+    starts = np.arange(0, indptr[-1] + len(indptr), _BLOCK_ENTRIES)
+    # Blocks of whole rows, bounded in rows and entries together.
+    bounds = np.unique(np.r_[np.searchsorted(indptr + np.arange(len(indptr)), starts), X.shape[0]])
+    with _open_for_writing(file) as stream:
+        for first, last in itertools.pairwise(bounds):
+            block = _svmlight.format_rows(
+                labels, label_ptr, indices, X.data, indptr, first, last, 0 if zero_based else 1
+            )
+            stream.write(block)
+
+
+def _read_bytes(file):
+    """The name of a file for messages, and its decompressed content."""
+    if hasattr(file, "read"):
+        name, text = getattr(file, "name", "<stream>"), file.read()
+        if not isinstance(text, bytes):
+            raise TypeError(f"{name}: open the file in binary mode")
+    else:
+        name = os.fspath(file)
+        with open(file, "rb") as stream:
+            text = stream.read()
+    if not text:
+        raise ValueError(f"{name}: the file is empty (0 bytes)")
+    for magic, module in _COMPRESSIONS.values():
+        if text.startswith(magic):
+            try:
+                text = module.decompress(text)
+            except _DECOMPRESSION_ERRORS as error:
+                raise ValueError(f"{name}: damaged {module.__name__} file: {error}") from None
+            if not text:
+                raise ValueError(f"{name}: the file is empty (0 bytes when decompressed)")
+    return name, text
+
+
+def _open_for_writing(file):
+    for ending, (_, module) in _COMPRESSIONS.items():
+        if os.fspath(file).endswith(ending):
+            return module.open(file, "wb")
+    return open(file, "wb")
+
+
+def _csr(values, indices, indptr, n_columns):
+    # scipy wants one index type for both.
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    else:
+        indices = indices.astype(np.int64)
+    return sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
+
+
+def _labels(name, multilabel, labels, label_ptr, lines):
+    """The label vector and None, or the indicator and its classes."""
+    n_labels = np.diff(label_ptr)
+    odd = np.flatnonzero(n_labels != 1)
+    if multilabel == "auto":
+        multilabel = len(odd) > 0
+    if not multilabel:
+        if len(odd):
+            what = "no label" if n_labels[odd[0]] == 0 else f"{n_labels[odd[0]]} labels"
+            raise ValueError(f"{name}:{lines[odd[0]]}: {what} in a single-label file")
+        return labels.copy(), None
+    classes, codes = np.unique(labels, return_inverse=True)
+    indicator = _csr(np.ones(len(codes)), codes.astype(np.int32), label_ptr, len(classes))
+    indicator.sum_duplicates()
+    indicator.data[:] = 1.0
+    return indicator, classes
+
+
+def _flat_labels(y, classes):
+    """All labels one after the other, and where those of each example begin."""
+    if not sp.issparse(y):
+        y = np.asarray(y)
+        if y.dtype.kind not in "biuf":
+            raise ValueError("svmlight labels are numbers: encode y, e.g. np.unique(y, return_inverse=True)")
+    if y.ndim == 1:
+        labels, label_ptr = y.astype(np.float64), np.arange(len(y) + 1)
+    elif y.ndim == 2:
+        y = sp.csr_array(y, copy=True)
+        y.sum_duplicates()
+        y.eliminate_zeros()
+        if (y.data != 1).any():
+            raise ValueError("an indicator y must hold 0 and 1 only")
+        classes = np.arange(y.shape[1]) if classes is None else np.asarray(classes)
+        if classes.shape != (y.shape[1],) or classes.dtype.kind not in "biuf":
+            raise ValueError(f"classes must be {y.shape[1]} numbers, one for each column of y")
+        labels, label_ptr = classes[y.indices].astype(np.float64), y.indptr
+    else:
+        raise ValueError(f"y must be a vector or an indicator matrix, got {y.ndim} dimensions")
+    if not np.isfinite(labels).all():
+        raise ValueError("y holds NaN or an infinity")
+    return labels, label_ptr.astype(np.int64)
