@@ -1,0 +1,390 @@
+"""Validation and conversion of all that the caller passes; no later module fails on input.
+
+Each error is one sentence that names the argument. Nothing of the caller's is modified, and what already
+has the right form (an index-sorted int32 CSC matrix, a column-major float64 array) is not copied.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._core._solver import Columns
+
+OPTIONS = {
+    "distribution": ("conditional", "joint", "class-conditional"),
+    "classes": ("auto", "exclusive", "independent"),
+    "beta_rule": ("deviation", "count"),
+    "solver": ("auto", "sequential"),
+    "multilabel": ("duplicate", "equal"),
+}
+
+DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
+MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
+MAX_VALUE = 1e100  # squares of the values, and their sums, must stay finite
+
+
+@dataclass(frozen=True)
+class Data:
+    """A training set as the other modules see it.
+
+    Attributes
+    ----------
+    matrix : csc_array or ndarray of shape (n_samples, n_features)
+        The rows that count: positive weight and, with exclusive classes, at least one label. Canonical.
+    columns : Columns
+        The same for the core, sharing its buffers.
+    mass : ndarray of shape (n_samples,)
+        How often each example counts.
+    labels : csc_array of shape (n_samples, n_classes)
+        Share of each class in each example: cell (i, c) weighs ``mass[i] * labels[i, c]``. The rows of
+        exclusive classes sum to 1.
+    classes : ndarray of shape (n_classes,)
+        Class labels; column numbers for an indicator.
+    exclusive : bool
+        Each example has one class; otherwise each class is a yes-or-no question of its own.
+    indicator : bool
+        y was an indicator matrix, not a vector of labels.
+    constant : ndarray of int8 of shape (n_classes,)
+        +1 for an independent class that holds every example, -1 for one that holds none, else 0.
+    offset : ndarray of shape (n_samples, n_classes) or None
+        Added to the scores.
+    """
+
+    matrix: sparse.csc_array | np.ndarray
+    columns: Columns
+    mass: np.ndarray
+    labels: sparse.csc_array
+    classes: np.ndarray
+    exclusive: bool
+    indicator: bool
+    constant: np.ndarray
+    offset: np.ndarray | None
+
+
+def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset) -> Data:
+    """Convert a training set, leaving out the examples that do not count."""
+    X = _open_matrix(_as_array(X), "X")
+    n_samples = X.shape[0]
+    weight = _read_sample_weight(sample_weight, n_samples)
+    keep = weight > 0
+    labels, names, indicator = _read_labels(y, n_samples, keep)
+    exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
+    if offset is not None:
+        cancels = distribution == "conditional" and exclusive
+        offset = read_offset(offset, n_samples, len(names), per_example_cancels=cancels)
+
+    constant = np.zeros(len(names), np.int8)
+    if exclusive:
+        labels, n_labels = _share_labels(labels, names)
+        keep[keep] = n_labels > 0
+        mass = weight[keep]
+        if multilabel == "duplicate":
+            mass = mass * n_labels[n_labels > 0]
+    else:
+        labels, mass = labels.tocsc(), weight[keep]
+        if labels.data.max(initial=0.0) > 1:
+            raise ValueError("y has values above 1: for independent classes they must be in [0, 1]")
+        if distribution == "class-conditional":
+            _check_examples(labels, names, "a class-conditional model needs")
+        else:
+            constant = _find_constant(labels)
+
+    if not keep.all():
+        X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(keep)]
+        offset = offset[keep] if offset is not None else None
+    matrix, binary = _to_columns(X)
+    _check_values(matrix, solver)
+    columns = _core_columns(matrix, binary)
+    return Data(matrix, columns, mass, labels, names, exclusive, indicator, constant, offset)
+
+
+def read_rows(X, n_features):
+    """X for prediction: a float64 csr_array, csc_array or ndarray as wide as the model."""
+    X = _open_matrix(_as_array(X), "X")
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the model was trained with {n_features}")
+    return _as_float(X)
+
+
+# Matrices
+
+
+def _as_array(X):
+    """X as an ndarray unless it is sparse; text and ragged lists are refused."""
+    if sparse.issparse(X):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError("X is not a matrix: its rows differ in length") from error
+    first = array.flat[0] if array.size else None
+    if array.dtype.kind in "UST" or isinstance(first, str):
+        raise ValueError(
+            "X is text: vectorise it first, e.g. with "
+            "sklearn.feature_extraction.text.CountVectorizer(binary=True)"
+        )
+    return array
+
+
+def _open_matrix(X, name):
+    """X as a csr_array, csc_array or ndarray, real, finite, two-dimensional, not empty; not copied."""
+    if X.dtype.kind not in "buif":
+        raise ValueError(f"{name} has dtype {X.dtype}: it must hold real numbers")
+    if X.ndim != 2:
+        raise ValueError(f"{name} must have 2 dimensions, one row per example: its shape is {X.shape}")
+    if 0 in X.shape:
+        raise ValueError(f"{name} is empty: its shape is {X.shape}")
+    if max(X.shape) > MAX_INDEX:
+        raise ValueError(f"{name} must have fewer than 2**31 rows and columns: its shape is {X.shape}")
+    if (X.nnz if sparse.issparse(X) else X.size) > MAX_INDEX:
+        raise ValueError(f"{name} must have fewer than 2**31 entries")
+    if sparse.issparse(X):
+        X = _open_sparse(X, name)
+    _check_finite(X, name)
+    return X
+
+
+def _open_sparse(X, name):
+    """A new csr_array or csc_array: what scipy learns of it is noted there, not on the caller's object."""
+    try:
+        if X.format in ("csr", "csc"):
+            kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
+            X = kind((X.data, X.indices, X.indptr), shape=X.shape)
+            X.check_format(full_check=True)
+            return X
+        X = X.tocoo(copy=False)
+        return sparse.coo_array((X.data.astype(np.float64), (X.row, X.col)), shape=X.shape).tocsr()
+    except ValueError as error:
+        raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
+
+
+def _check_finite(X, name):
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    where = np.argwhere(~np.isfinite(values))
+    value = values[tuple(where[0])]
+    if sparse.issparse(X):
+        (p,) = where[0]
+        i, j = np.searchsorted(X.indptr, p, side="right") - 1, X.indices[p]
+        i, j = (i, j) if X.format == "csr" else (j, i)
+    else:
+        i, j = where[0]
+    more = f" and in {len(where) - 1} more places" if len(where) > 1 else ""
+    raise ValueError(f"{name} has {'NaN' if np.isnan(value) else 'inf'} in row {i}, column {j}{more}")
+
+
+def _to_columns(X):
+    """Canonical csc_array or column-major ndarray of X, and whether all its entries are ones."""
+    if not sparse.issparse(X):
+        if np.count_nonzero(X) > DENSE_FRACTION * X.size:
+            return np.asfortranarray(X, dtype=np.float64), False
+        X = sparse.csc_array(X)
+    # Ones are moved as bytes, an eighth of the traffic of doubles.
+    ones = bool((X.data == 1).all())
+    X = (_with_data(X, np.ones(len(X.data), np.int8)) if ones else _as_float(X)).tocsc()
+    if not X.has_canonical_format:
+        X = sparse.csc_array((X.data.astype(np.float64), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        X.sum_duplicates()
+    if not X.data.all():
+        X = X.copy()
+        X.eliminate_zeros()
+    if (X.data == 1).all():
+        return _with_data(X, np.ones(len(X.data), np.int8)), True
+    return X, False
+
+
+def _with_data(X, data):
+    return type(X)((data, X.indices, X.indptr), shape=X.shape)
+
+
+def _as_float(X):
+    if sparse.issparse(X):
+        return _with_data(X, X.data.astype(np.float64, copy=False))
+    return X.astype(np.float64, copy=False)
+
+
+def _check_values(matrix, solver):
+    """Whether the solver can take the values of the matrix."""
+    values = matrix.data if sparse.issparse(matrix) else matrix
+    low, high = values.min(initial=0), values.max(initial=0)
+    if max(-low, high) > MAX_VALUE:
+        raise ValueError(f"X has values beyond {MAX_VALUE:g} in size: scale its columns first")
+    if solver == "sequential" and (low < 0 or high > 1):
+        raise ValueError(
+            'X has values outside [0, 1], which solver="sequential" cannot take: '
+            'solver="auto" takes any real values'
+        )
+
+
+def _core_columns(matrix, binary) -> Columns:
+    n_samples, n_features = matrix.shape
+    if not sparse.issparse(matrix):
+        return Columns(n_samples, n_features, None, None, matrix.T.reshape(-1))
+    return Columns(
+        n_samples,
+        n_features,
+        matrix.indptr.astype(np.int64),
+        np.ascontiguousarray(matrix.indices, dtype=np.int32),
+        None if binary else np.ascontiguousarray(matrix.data),
+    )
+
+
+# Labels
+
+
+def _read_labels(y, n_samples, keep):
+    """Labels of the kept examples, a csr_array; the classes; and whether y is an indicator."""
+    if not sparse.issparse(y):
+        y = np.asarray(y)
+        if y.ndim not in (1, 2):
+            raise ValueError(f"y must be a vector of labels or an indicator matrix: its shape is {y.shape}")
+    if y.shape[0] != n_samples:
+        raise ValueError(f"y has {y.shape[0]} examples, but X has {n_samples}")
+    if not sparse.issparse(y) and y.ndim == 1:
+        return *_read_label_vector(y[keep]), False
+    labels = sparse.csr_array(_as_float(_open_matrix(y, "y")), copy=True)
+    labels = labels[np.flatnonzero(keep)]
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    if labels.data.min(initial=0.0) < 0:
+        raise ValueError("y has negative values: an indicator must be non-negative")
+    return labels, np.arange(labels.shape[1]), True
+
+
+def _read_label_vector(y):
+    if y.dtype.kind == "c" or (y.dtype.kind in "fmM" and not (y == y).all()):
+        raise ValueError("y has NaN or complex values: each example needs a label")
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError("y has missing labels, or labels that cannot be compared with each other") from error
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only, {classes[0]}: at least two are needed")
+    shape = (len(y), len(classes))
+    return sparse.csr_array((np.ones(len(y)), codes, np.arange(len(y) + 1)), shape=shape), classes
+
+
+def _share_labels(labels, classes):
+    """Divide each example among its labels, dropping those without; also returns the number of labels."""
+    if len(classes) < 2:
+        raise ValueError("y has one class only: exclusive classes need at least two")
+    n_labels = np.asarray(labels.sum(axis=1)).ravel()
+    labels = labels[np.flatnonzero(n_labels)]
+    labels.data /= np.repeat(n_labels[n_labels > 0], np.diff(labels.indptr))
+    labels = labels.tocsc()
+    _check_examples(labels, classes, "exclusive classes need")
+    return labels, n_labels
+
+
+def _check_examples(labels, classes, who_needs):
+    """Whether every class has examples."""
+    empty = np.flatnonzero(np.diff(labels.indptr) == 0)
+    if len(empty):
+        raise ValueError(f"y has no example of class {classes[empty[0]]}: {who_needs} some of each class")
+
+
+def _find_constant(labels):
+    """+1 for a class that holds every example, -1 for one that holds none, else 0."""
+    size = np.diff(labels.indptr)
+    constant = -(size == 0).astype(np.int8)
+    for c in np.flatnonzero(size == labels.shape[0]):
+        constant[c] = (labels.data[labels.indptr[c] : labels.indptr[c + 1]] == 1).all()
+    return constant
+
+
+# Weights, offset, beta, options
+
+
+def _read_numbers(value, name):
+    """value as a finite float64 array."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        where = ", ".join(map(str, np.argwhere(~np.isfinite(array))[0]))
+        raise ValueError(f"{name} has NaN or inf at index {where}")
+    return array
+
+
+def _read_sample_weight(sample_weight, n_samples):
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weight = _read_numbers(sample_weight, "sample_weight")
+    if weight.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weight.shape}: it must be ({n_samples},)")
+    if (weight < 0).any():
+        raise ValueError(f"sample_weight is negative at index {np.flatnonzero(weight < 0)[0]}")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every example")
+    return weight
+
+
+def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
+    """offset as an array (n_samples, n_classes)."""
+    offset = _read_numbers(offset, "offset")
+    if offset.shape not in ((n_samples,), (n_samples, n_classes)):
+        raise ValueError(
+            f"offset has shape {offset.shape}: it must be ({n_samples},) or ({n_samples}, {n_classes})"
+        )
+    if offset.ndim == 2:
+        return offset
+    if per_example_cancels:
+        raise ValueError(
+            "offset with one value per example cancels in a conditional model of exclusive classes: "
+            "give one per example and class"
+        )
+    return np.broadcast_to(offset[:, None], (n_samples, n_classes))
+
+
+def read_beta(beta, n_classes, n_features):
+    """beta as a float64 array of shape (), (n_features,) or (n_classes, n_features); inf is allowed."""
+    try:
+        beta = np.asarray(beta, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("beta must be a number or an array of numbers") from None
+    if beta.shape not in ((), (n_features,), (n_classes, n_features)):
+        shapes = f"({n_features},) or ({n_classes}, {n_features})"
+        raise ValueError(f"beta has shape {beta.shape}: it must be a number or an array of shape {shapes}")
+    if np.isnan(beta).any():
+        raise ValueError("beta has NaN: it must be a number >= 0, or an array of them")
+    if (beta < 0).any():
+        raise ValueError(f"beta must not be negative: it is {beta.min():g}")
+    return beta
+
+
+def check_options(*, tol, max_iter, n_jobs, callback, **named):
+    """Refuse unknown names and impossible numbers."""
+    for name, value in named.items():
+        if not isinstance(value, str) or value not in OPTIONS[name]:
+            valid = ", ".join(map(repr, OPTIONS[name]))
+            raise ValueError(f"{name}={value!r} is unknown: it must be one of {valid}")
+    if not isinstance(tol, numbers.Real) or not 0 < tol < np.inf:
+        raise ValueError(f"tol={tol!r} must be a positive number")
+    if max_iter is not None and (not isinstance(max_iter, numbers.Integral) or max_iter < 1):
+        raise ValueError(f"max_iter={max_iter!r} must be a positive integer or None")
+    if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} must be an integer other than 0, or None")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback={callback!r} must be callable or None")
+
+
+def check_warm_start(model, data, distribution):
+    """Whether an earlier model has the classes, features and distribution of the one to be fitted."""
+    if not all(hasattr(model, name) for name in ("distribution", "kind", "weights")):
+        raise ValueError(f"warm_start must be a Model, not {type(model).__name__}")
+    kind = "exclusive" if data.exclusive else "independent"
+    if (model.distribution, model.kind) != (distribution, kind):
+        raise ValueError(
+            f"warm_start is a {model.distribution} model of {model.kind} classes: "
+            f"it cannot start a {distribution} model of {kind} classes"
+        )
+    if model.n_features != data.matrix.shape[1]:
+        raise ValueError(f"warm_start has {model.n_features} features, but X has {data.matrix.shape[1]}")
+    if not np.array_equal(model.classes, data.classes):
+        raise ValueError("warm_start has other classes than y")

@@ -1,0 +1,70 @@
+"""What the training set says: the mass of every class, and the sum of every feature over it.
+
+A block is the pair (c, side): class c itself (``IN_CLASS``) or, for independent classes, the examples outside
+it (``NON_CLASS``). Sums of all classes come from one sparse product; a dense row is made for one block at a
+time, so that no classes x features array exists.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from sl1max.inputs import Data
+
+NON_CLASS, IN_CLASS = 0, 1
+
+ROUNDING = 1e-12  # what is left of a sum after subtracting all of it, relative to the sum
+
+
+class ClassSums:
+    """Sums over the cells of each block of every column of a matrix."""
+
+    def __init__(self, matrix, cells, mass):
+        self._total = matrix.T @ mass
+        if sparse.issparse(matrix):
+            self._by_class = (matrix.T @ cells.tocsr()).tocsc()
+        else:
+            self._by_class = np.asfortranarray((cells.T @ matrix).T)
+
+    def block(self, c, side):
+        """Sums over block (c, side), a new array (n_features,)."""
+        if sparse.issparse(self._by_class):
+            held = slice(self._by_class.indptr[c], self._by_class.indptr[c + 1])
+            in_class = np.zeros(len(self._total))
+            in_class[self._by_class.indices[held]] = self._by_class.data[held]
+        else:
+            in_class = self._by_class[:, c].copy()
+        if side == IN_CLASS:
+            return in_class
+        rest = self._total - in_class
+        rest[np.abs(rest) <= ROUNDING * np.abs(self._total)] = 0
+        return rest
+
+
+class Moments:
+    """Mass and feature sums of every block.
+
+    Attributes
+    ----------
+    mass : float
+        Total weight of the examples: m, their number, when there are no weights.
+    class_prior : ndarray of shape (n_classes,)
+        Share of each class in the mass.
+    cells : csc_array of shape (n_samples, n_classes)
+        Weight of every cell.
+    """
+
+    def __init__(self, data: Data):
+        self.mass = data.mass.sum()
+        self.cells = data.labels.copy()
+        self.cells.data *= data.mass[self.cells.indices]
+        self._class_mass = np.asarray(self.cells.sum(axis=0)).ravel()
+        self.class_prior = self._class_mass / self.mass
+        self.sums = ClassSums(data.matrix, self.cells, data.mass)
+
+    def block_mass(self, c, side):
+        return self._class_mass[c] if side == IN_CLASS else self.mass - self._class_mass[c]
+
+    def block_prior(self, c, side):
+        return self.block_mass(c, side) / self.mass

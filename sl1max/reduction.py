@@ -1,0 +1,336 @@
+"""From a training set to problems for the core, and from their solutions to one model.
+
+What the five models differ in is which blocks of cells share a problem and how these are normalised:
+
+========================  ==========================================================================
+conditional, independent  one per class: the difference of the class's and its non-class's weights
+conditional, exclusive    two classes: the same, the second against the first; else one problem
+class-conditional         one per class
+joint with intercept      separates: one class-conditional problem per block, with beta_cj / p~(c)
+joint without intercept   exclusive: one problem; independent: one per class, with its non-class
+========================  ==========================================================================
+
+The sequential solver follows the paper and gives the non-class, or the first of two classes, its own weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._core._solver import Problem, Solver
+from sl1max.inputs import Data
+from sl1max.model import Model
+from sl1max.moments import IN_CLASS, NON_CLASS, Moments
+from sl1max.monitor import Monitor
+from sl1max.regularization import Penalties
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One problem, before its arrays are made.
+
+    Attributes
+    ----------
+    group : int
+        Problems of one group share one objective: a class, or 0 when all classes do.
+    blocks : tuple of (c, side)
+    pooled : bool
+        One normaliser over the examples, not one per example.
+    rival : (c, side) or None
+        The block whose scores are subtracted, so that it needs no weights of its own.
+    own_mass : bool
+        Means are over the block's own examples, not over all.
+    """
+
+    group: int
+    blocks: tuple
+    pooled: bool
+    rival: tuple | None = None
+    own_mass: bool = False
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What is kept of a solver; ``rows`` holds (block, columns, weights), ``intercept`` a value per block."""
+
+    plan: Plan
+    rows: list
+    intercept: np.ndarray
+    log_z: float
+    objective: float
+    objective_zero: float
+    dual_gap: float
+    n_iter: int
+    status: str
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A training set with the model to be fitted to it."""
+
+    data: Data
+    moments: Moments
+    penalties: Penalties
+    distribution: str
+    fit_intercept: bool
+    warm_start: Model | None
+
+    @property
+    def separates(self):
+        """The joint model falls into one class-conditional problem per block."""
+        return self.distribution == "joint" and self.fit_intercept
+
+    # Data to problems
+
+    def plans(self, algorithm):
+        """The problems to solve, in class order."""
+        classes = [int(c) for c in np.flatnonzero(self.data.constant == 0)]
+        if self.distribution == "class-conditional":
+            return [Plan(c, ((c, IN_CLASS),), pooled=True, own_mass=True) for c in classes]
+        if self.data.exclusive:
+            together = [tuple((c, IN_CLASS) for c in classes)]
+        else:
+            together = [((c, IN_CLASS), (c, NON_CLASS)) for c in classes]
+        groups = [0] if self.data.exclusive else classes
+        if self.separates:
+            return [
+                Plan(group, (block,), pooled=True, own_mass=True)
+                for group, blocks in zip(groups, together, strict=True)
+                for block in blocks
+            ]
+        pooled = self.distribution == "joint"
+        if pooled or algorithm == "sequential" or len(together[0] if together else ()) != 2:
+            return [Plan(group, blocks, pooled) for group, blocks in zip(groups, together, strict=True)]
+        # Of two exclusive classes the second is told from the first, as the class from its non-class.
+        pairs = [blocks[::-1] if self.data.exclusive else blocks for blocks in together]
+        return [
+            Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)
+        ]
+
+    def solve(self, plan: Plan, monitor: Monitor) -> Solution | None:
+        """Make one problem, solve it and keep what the model needs; None if the fit was stopped."""
+        if monitor.stop[0]:
+            return None
+        beta = self._beta(plan)
+        problem = Problem(
+            self.data.columns,
+            np.stack([self.moments.sums.block(*block) / self._mass(plan, block) for block in plan.blocks]),
+            beta,
+            np.stack([self._target(plan, block) for block in plan.blocks]),
+            self.data.mass if plan.pooled else self.data.mass / self.moments.mass,
+            pooled=plan.pooled,
+            reference=plan.rival is not None,
+            intercept=self.fit_intercept and not plan.pooled,
+            offset=self._offset(plan),
+        )
+        solver = Solver(
+            problem, algorithm=monitor.algorithm, tol=monitor.tol, warm_start=self._start(plan, beta)
+        )
+        together = self.data.exclusive and not plan.own_mass
+        try:
+            status = monitor.run(solver, None if together else self.data.classes[plan.blocks[0][0]])
+        except BaseException:
+            monitor.stop[0] = 1
+            raise
+        return Solution(
+            plan,
+            self._split(plan, *solver.coefficients()),
+            solver.intercept(),
+            solver.log_z,
+            solver.objective + self._rival_offset(plan),
+            solver.objective_zero + self._rival_offset(plan),
+            solver.dual_gap,
+            solver.n_iter,
+            status,
+        )
+
+    def _mass(self, plan, block):
+        return self.moments.block_mass(*block) if plan.own_mass else self.moments.mass
+
+    def _beta(self, plan):
+        """Penalties (n_blocks, n_features); a difference of two weights costs the smaller of the two."""
+        beta = np.stack([self.penalties.block(*block) for block in plan.blocks])
+        if plan.rival is not None:
+            np.minimum(beta, self.penalties.block(*plan.rival), out=beta)
+        if self.separates:
+            beta /= self.moments.block_prior(*plan.blocks[0])
+        return beta
+
+    def _target(self, plan, block):
+        """Empirical distribution of a block: over its cells (pooled), or its share of each example."""
+        c, side = block
+        labels = self.data.labels
+        held = slice(labels.indptr[c], labels.indptr[c + 1])
+        share = np.zeros(labels.shape[0])
+        share[labels.indices[held]] = labels.data[held]
+        if side == NON_CLASS:
+            share = 1 - share
+        return share * self.data.mass / self._mass(plan, block) if plan.pooled else share
+
+    def _offset(self, plan):
+        """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""
+        if self.data.offset is None:
+            return None
+        offset = np.stack([self._block_offset(block) for block in plan.blocks])
+        return offset - self._block_offset(plan.rival) if plan.rival is not None else offset
+
+    def _rival_offset(self, plan):
+        """What the objective lost with the rival's offsets: sum_i u_i o_i."""
+        if self.data.offset is None or plan.rival is None:
+            return 0.0
+        return self.data.mass @ self._block_offset(plan.rival) / self.moments.mass
+
+    def _block_offset(self, block):
+        c, side = block
+        return self.data.offset[:, c] if side == IN_CLASS else np.zeros(len(self.data.mass))
+
+    def _start(self, plan, beta):
+        """Weights and intercepts of the earlier model, as the solver takes them."""
+        if self.warm_start is None:
+            return None
+        lam = np.stack([self._start_row(block) for block in plan.blocks])
+        intercept = np.array([self._start_intercept(block) for block in plan.blocks])
+        if plan.rival is not None:
+            lam -= self._start_row(plan.rival)
+            intercept -= self._start_intercept(plan.rival)
+        lam[np.isinf(beta)] = 0
+        blocks, cols = np.nonzero(lam)
+        if plan.pooled or not self.fit_intercept:
+            intercept[:] = 0
+        return blocks.astype(np.int32), cols.astype(np.int32), lam[blocks, cols], intercept
+
+    def _start_row(self, block):
+        c, side = block
+        return self.warm_start.part(side)[[c]].toarray().ravel()
+
+    def _start_intercept(self, block):
+        c, side = block
+        value = self.warm_start.intercept[c]
+        return value if side == IN_CLASS and np.isfinite(value) else 0.0
+
+    def _split(self, plan, blocks, cols, values):
+        """(block, columns, weights) of a solution; a difference goes to the side that it costs least."""
+        order = np.lexsort((cols, blocks))
+        blocks, cols, values = blocks[order], cols[order], values[order]
+        if plan.rival is None:
+            return [(block, cols[blocks == b], values[blocks == b]) for b, block in enumerate(plan.blocks)]
+        (block,) = plan.blocks
+        here = self.penalties.block(*block)[cols] <= self.penalties.block(*plan.rival)[cols]
+        return [(block, cols[here], values[here]), (plan.rival, cols[~here], -values[~here])]
+
+    # Solutions to model
+
+    @property
+    def _shape(self):
+        """Shape of the objective: one number, or one per class."""
+        shared = self.data.exclusive and self.distribution != "class-conditional"
+        return () if shared else (len(self.data.classes),)
+
+    def join(self, solutions, settings) -> tuple[Model, list]:
+        """One model from all solutions, and how the solver ended for each of its objectives."""
+        groups = [[] for _ in range(*self._shape or (1,))]
+        for solution in solutions:
+            groups[solution.plan.group].append(solution)
+        reports = [self._report(group, settings["tol"]) for group in groups]
+        parts = self._stack_rows(solutions, IN_CLASS), self._stack_rows(solutions, NON_CLASS)
+        exclusive = self.data.exclusive
+        model = Model(
+            distribution=self.distribution,
+            kind="exclusive" if exclusive else "independent",
+            indicator=self.data.indicator,
+            classes=self.data.classes,
+            weights=parts[0] if exclusive else (parts[0] - parts[1]).tocsr(),
+            parts=None if exclusive else parts,
+            intercept=self._join_intercepts(solutions),
+            log_z=self._join_log_z(groups),
+            class_prior=self.moments.class_prior,
+            mass=float(self.moments.mass),
+            **{name: self._shaped([report[name] for report in reports]) for name in REPORTED},
+            **settings,
+        )
+        return model, [report["status"] for report in reports]
+
+    def _report(self, group, tol):
+        """Objective, gap and so on of the problems that make up one objective.
+
+        A joint model that separates has the objective sum_c p~(c) L_c + H(p~(c)).
+        """
+        if not group:  # a constant class: uniform over the examples, or certain
+            objective = np.log(self.moments.mass) if self.distribution == "joint" else 0.0
+            report = dict.fromkeys(("objective", "objective_zero"), objective)
+            return report | {"dual_gap": 0.0, "n_iter": 0, "converged": True, "status": "converged"}
+        share, entropy = np.ones(len(group)), 0.0
+        if self.separates:
+            share = np.array([self.moments.block_prior(*solution.plan.blocks[0]) for solution in group])
+            entropy = -(share @ np.log(share))
+        report = {
+            name: float(share @ [getattr(solution, name) for solution in group])
+            for name in ("objective", "objective_zero", "dual_gap")
+        }
+        report["objective"] += entropy
+        report["objective_zero"] += entropy
+        report["n_iter"] = sum(solution.n_iter for solution in group)
+        open_ends = [solution.status for solution in group if solution.status != "converged"]
+        report["converged"] = not open_ends or report["dual_gap"] <= tol * abs(report["objective_zero"])
+        report["status"] = "converged" if report["converged"] else open_ends[0]
+        return report
+
+    def _shaped(self, values):
+        return np.array(values) if self._shape else values[0]
+
+    def _stack_rows(self, solutions, side):
+        """Weights of one side as a csr_array, a row per class."""
+        rows = [(np.empty(0, np.int32), np.empty(0))] * len(self.data.classes)
+        for solution in solutions:
+            for (c, row_side), cols, values in solution.rows:
+                if row_side == side:
+                    rows[c] = cols, values
+        cols, values = zip(*rows, strict=True)
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in cols])])
+        shape = len(self.data.classes), self.data.matrix.shape[1]
+        return sparse.csr_array((np.concatenate(values), np.concatenate(cols), indptr), shape=shape)
+
+    def _join_intercepts(self, solutions):
+        """Constants of the decision function: of the class, less that of the non-class if it has one."""
+        intercept = np.zeros(len(self.data.classes))
+        intercept[self.data.constant > 0] = np.inf
+        intercept[self.data.constant < 0] = -np.inf
+        for solution in solutions:
+            for (c, side), value in zip(solution.plan.blocks, solution.intercept, strict=True):
+                if solution.plan.own_mass:
+                    value = np.log(self.moments.block_prior(c, side)) - solution.log_z
+                intercept[c] += value if side == IN_CLASS else -value
+        if self.distribution == "conditional" and self.data.exclusive:
+            intercept -= intercept.mean()  # softmax knows them up to one constant
+        return intercept
+
+    def _join_log_z(self, groups):
+        if self.distribution == "conditional":
+            return None
+        if self.separates:  # the intercepts make it 1
+            return self._shaped([0.0] * len(groups))
+        return self._shaped([group[0].log_z if group else np.log(self.moments.mass) for group in groups])
+
+
+REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
+
+
+def solve_all(reduction: Reduction, monitor: Monitor, n_jobs) -> list[Solution]:
+    """Solve the problems of a model in threads, the largest classes first; returned in class order."""
+    plans = reduction.plans(monitor.algorithm)
+    if len(plans) == 1:
+        return [reduction.solve(plans[0], monitor)]
+    from joblib import Parallel, delayed  # a tenth of a second that `import sl1max` need not spend
+
+    order = sorted(range(len(plans)), key=lambda k: -reduction.moments.block_mass(*plans[k].blocks[0]))
+    try:
+        found = Parallel(n_jobs=n_jobs, require="sharedmem")(
+            delayed(reduction.solve)(plans[k], monitor) for k in order
+        )
+    except BaseException:
+        monitor.stop[0] = 1
+        raise
+    return [solution for _, solution in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
