@@ -1,7 +1,10 @@
-"""Makes `reference` and `strategies` importable by the test files and sets up hypothesis."""
+"""Makes `reference` and `strategies` importable by the test files; sets up BLAS and hypothesis."""
 
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the twin's matrices are too small to share
 
 from hypothesis import HealthCheck, settings
 

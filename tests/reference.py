@@ -296,9 +296,9 @@ def certificate(twin, lam, b=None):
     unmet = [off[c, j] > 1e-10 * (1 + abs(emp_mean[c, j])) for c, j in equality_coords(twin)]
     violated = (twin.beta > 0) & (off[:, :-1] > twin.beta)
     t = float(np.max(1 - twin.beta[violated] / off[:, :-1][violated], initial=0.0))
-    if any(unmet) or prob.min() < 0:
+    if any(unmet) or prob.min() < -1e-13:
         t = 1.0
-    mixed = (1 - t) * prob + t * twin.target_cells
+    mixed = (1 - t) * np.maximum(prob, 0) + t * twin.target_cells
     value = entropy(twin, mixed)
     return Certificate(t, mixed, value, twin.objective(lam, b) - value)
 
