@@ -27,7 +27,7 @@ MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
 MAX_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """A training set as the other modules see it.
 
@@ -183,7 +183,9 @@ def _to_columns(X):
     if not sparse.issparse(X):
         if np.count_nonzero(X) > DENSE_FRACTION * X.size:
             return np.asfortranarray(X, dtype=np.float64), False
-        X = sparse.csc_array(X)
+        cols, rows = np.nonzero(X.T)
+        indptr = np.searchsorted(cols, np.arange(X.shape[1] + 1))
+        X = sparse.csc_array((X[rows, cols].astype(np.float64), rows, indptr), shape=X.shape)
     # Ones are moved as bytes, an eighth of the traffic of doubles.
     ones = bool((X.data == 1).all())
     X = (_with_data(X, np.ones(len(X.data), np.int8)) if ones else _as_float(X)).tocsc()

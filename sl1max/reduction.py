@@ -28,7 +28,7 @@ from sl1max.monitor import Monitor
 from sl1max.regularization import Penalties
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """One problem, before its arrays are made.
 
@@ -52,7 +52,7 @@ class Plan:
     own_mass: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """What is kept of a solver; ``rows`` holds (block, columns, weights), ``intercept`` a value per block."""
 
@@ -67,7 +67,7 @@ class Solution:
     status: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reduction:
     """A training set with the model to be fitted to it."""
 

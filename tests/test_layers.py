@@ -1,0 +1,90 @@
+"""Who may import whom: classifier -> fit -> {inputs, regularization, reduction, model, ...} -> _core."""
+
+import ast
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "sl1max"
+
+# What each module below `fit` may import of the package.
+MAY_IMPORT = {
+    "exceptions": set(),
+    "monitor": set(),
+    "inputs": {"_core"},
+    "moments": {"inputs"},
+    "regularization": {"inputs", "moments"},
+    "model": {"inputs", "moments"},
+    "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
+    "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
+}
+HEAVY = {"joblib", "sklearn", "pandas", "polars", "matplotlib"}
+
+
+def imported_names(path, top_level_only=False):
+    """Dotted names of all that a Python file imports."""
+    tree = ast.parse(path.read_text())
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are absolute"
+            yield node.module
+
+
+@pytest.mark.parametrize("module", MAY_IMPORT)
+def test_imports_of_the_package(module):
+    names = [name.split(".") for name in imported_names(PACKAGE / f"{module}.py")]
+    within = {parts[1] for parts in names if parts[0] == "sl1max"}
+    assert within <= MAY_IMPORT[module]
+
+
+@pytest.mark.parametrize("module", MAY_IMPORT)
+def test_heavy_modules_are_not_imported_at_the_top(module):
+    top = {name.split(".")[0] for name in imported_names(PACKAGE / f"{module}.py", top_level_only=True)}
+    assert not top & HEAVY
+
+
+def test_the_core_imports_nothing_above_it():
+    for path in PACKAGE.glob("_core/*.p*"):
+        if path.suffix in (".pyx", ".pxd", ".py"):
+            for name in re.findall(r"^\s*(?:from|import|cimport)\s+(\S+)", path.read_text(), re.MULTILINE):
+                assert not name.startswith("sl1max") or name.startswith("sl1max._core"), path.name
+                assert name.split(".")[0] not in HEAVY | {"scipy"}, path.name
+
+
+def run_python(code):
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_import_loads_no_heavy_module():
+    loaded = run_python("import sys, sl1max; print(*{name.split('.')[0] for name in sys.modules})").split()
+    assert "sl1max" in loaded
+    assert not HEAVY & set(loaded)
+
+
+def is_editable():
+    origin = importlib.metadata.distribution("sl1max").read_text("direct_url.json")
+    return origin is not None and json.loads(origin).get("dir_info", {}).get("editable", False)
+
+
+@pytest.mark.slow
+def test_import_is_quick():
+    if is_editable():
+        pytest.skip("an editable install looks for changed sources first")
+    code = (
+        "import time, numpy, scipy.sparse; start = time.perf_counter(); import sl1max; "
+        "print(time.perf_counter() - start)"
+    )
+    assert min(float(run_python(code)) for _ in range(5)) < 0.03
+
+
+def test_every_module_is_installed():
+    listed = set(re.findall(r"'(\w+\.py)'", (PACKAGE / "meson.build").read_text()))
+    assert {path.name for path in PACKAGE.glob("*.py")} <= listed

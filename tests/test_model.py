@@ -1,0 +1,196 @@
+"""What a fitted model says: scores, probabilities, predictions."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit, log_softmax
+
+import sl1max
+
+CASES = [
+    (distribution, classes)
+    for distribution in ("conditional", "joint", "class-conditional")
+    for classes in ("exclusive", "independent")
+]
+
+
+def make_data(n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((80, 15)) < 0.3).astype(float)
+    y = rng.integers(0, n_classes, 80)
+    X[np.arange(80), y] = 1
+    return X, y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("distribution", "classes"), CASES)
+def test_attributes(distribution, classes, n_classes):
+    X, y = make_data(n_classes)
+    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    assert (model.distribution, model.kind, model.indicator) == (distribution, classes, False)
+    assert model.weights.format == "csr"
+    assert model.weights.shape == (n_classes, 15)
+    assert model.weights.has_canonical_format and model.weights.data.all()
+    assert model.intercept.shape == model.class_prior.shape == (n_classes,)
+    np.testing.assert_allclose(model.class_prior, np.bincount(y) / 80)
+    one = classes == "exclusive" and distribution != "class-conditional"
+    for name in ("objective", "objective_zero", "dual_gap", "n_iter", "converged"):
+        assert np.shape(getattr(model, name)) == (() if one else (n_classes,))
+    assert np.all(model.converged)
+    assert np.all(model.dual_gap <= model.tol * model.objective_zero)
+    assert np.all(model.objective <= model.objective_zero)
+    assert repr(model).startswith(
+        f"<sl1max.Model: {distribution}, {n_classes} {classes} classes, 15 features, "
+    )
+    assert repr(model).endswith("converged>")
+
+
+@pytest.mark.parametrize(("distribution", "classes"), CASES)
+def test_probabilities(distribution, classes):
+    X, y = make_data()
+    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    decision = model.decision_function(X)
+    np.testing.assert_allclose(decision, X @ model.weights.toarray().T + model.intercept)
+    if classes == "exclusive":
+        expected = log_softmax(decision, axis=1)
+    elif distribution == "class-conditional":
+        expected = np.minimum(0, decision + np.log(80))
+    else:
+        expected = np.log(expit(decision))
+    np.testing.assert_allclose(model.log_proba(X), expected, atol=1e-12)
+    np.testing.assert_allclose(model.proba(X), np.exp(expected), atol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), decision.argmax(axis=1))
+    assert (model.predict(X) == y).mean() > 0.5
+
+
+@pytest.mark.parametrize("classes", ["exclusive", "independent"])
+def test_class_conditional_decision(classes):
+    """lambda_c . x - ln Z(c) + ln p~(c), with Z over the training examples."""
+    X, y = make_data()
+    model = sl1max.fit(X, y, distribution="class-conditional", classes=classes)
+    scores = model.scores(X)
+    log_z = np.log(np.exp(scores).sum(axis=0))
+    np.testing.assert_allclose(model.log_z, log_z)
+    np.testing.assert_allclose(model.decision_function(X), scores - log_z + np.log(model.class_prior))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_joint_normalisers(fit_intercept):
+    X, y = make_data()
+    model = sl1max.fit(X, y, distribution="joint", fit_intercept=fit_intercept, tol=1e-9)
+    joint = model.decision_function(X) - model.log_z
+    assert np.exp(joint).sum() == pytest.approx(1)
+    if fit_intercept:
+        np.testing.assert_allclose(np.exp(joint).sum(axis=0), model.class_prior)
+    independent = sl1max.fit(X, y, distribution="joint", classes="independent", fit_intercept=fit_intercept)
+    assert independent.log_z.shape == (3,)
+    assert sl1max.fit(X, y).log_z is None
+
+
+def test_parts():
+    X, y = make_data()
+    for distribution in ("conditional", "joint", "class-conditional"):
+        model = sl1max.fit(X, y, distribution=distribution, classes="independent")
+        lam_1, lam_0 = model.weights_parts()
+        np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
+        assert (lam_0.nnz > 0) == (distribution != "class-conditional")
+    with pytest.raises(ValueError, match=r"^weights_parts: exclusive classes have one set of weights"):
+        sl1max.fit(X, y).weights_parts()
+
+
+def test_difference_sits_where_it_costs_least():
+    """Few positives: class-and-feature is rarer than non-class-and-feature, and so cheaper."""
+    X, _ = make_data()
+    y = np.zeros(80, int)
+    y[:12] = 1
+    X[:8, 0] = 1
+    model = sl1max.fit(X, y[:, None], beta=0.1)
+    lam_1, lam_0 = model.weights_parts()
+    assert lam_1.nnz > 0 and not np.any((lam_1.toarray() != 0) & (lam_0.toarray() != 0))
+    tie = sl1max.fit(X, y[:, None], beta=0.1, beta_rule="count")
+    assert tie.weights_parts()[1].nnz == 0
+    for c in (0, 1):
+        beta = np.ones((2, 15))
+        beta[c] = 2
+        rows = sl1max.fit(X, y, beta=beta, beta_rule="count").weights
+        assert rows[[c]].nnz == 0 and rows[[1 - c]].nnz > 0
+
+
+def test_predict_indicator():
+    X, y = make_data()
+    Y = np.eye(3, dtype=int)[y]
+    model = sl1max.fit(X, Y)
+    predicted = model.predict(X)
+    assert sparse.issparse(predicted) and predicted.format == "csr" and predicted.dtype == np.int64
+    np.testing.assert_array_equal(predicted.toarray(), model.proba(X) > 0.5)
+    exclusive = sl1max.fit(X, Y, classes="exclusive")
+    np.testing.assert_array_equal(exclusive.predict(X), sl1max.fit(X, y).predict(X))
+
+
+def test_kinds_of_X_at_prediction():
+    X, y = make_data()
+    model = sl1max.fit(X, y)
+    expected = model.decision_function(X)
+    kinds = (
+        sparse.csr_matrix,
+        sparse.csc_array,
+        sparse.coo_array,
+        np.asfortranarray,
+        np.float32,
+        np.int64,
+        bool,
+    )
+    for kind in kinds:
+        given = X.astype(kind) if isinstance(kind, type) and issubclass(kind, (np.generic, bool)) else kind(X)
+        decision = model.decision_function(given)
+        assert type(decision) is np.ndarray and decision.dtype == np.float64
+        np.testing.assert_allclose(decision, expected, atol=1e-14)
+    assert model.decision_function(X[:1].tolist()).shape == (1, 3)
+
+
+def test_prediction_errors():
+    X, y = make_data()
+    model = sl1max.fit(X, y)
+    for given, message in (
+        (X[:, :7], "^X has 7 features, but the model was trained with 15$"),
+        (X[0], r"^X must have 2 dimensions, one row per example: its shape is \(15,\)$"),
+        (np.full((2, 15), np.nan), "^X has NaN in row 0, column 0"),
+        (["a text"], "^X is text: vectorise it first"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(given)
+    with pytest.raises(ValueError, match=r"^offset with one value per example cancels"):
+        model.predict(X, np.zeros(80))
+    with pytest.raises(ValueError, match=r"^offset has shape \(3,\): it must be \(80,\) or \(80, 3\)$"):
+        model.proba(X, np.zeros(3))
+
+
+def test_offset_at_prediction():
+    X, y = make_data()
+    rng = np.random.default_rng(0)
+    offset = rng.normal(size=(80, 3))
+    model = sl1max.fit(X, y, offset=offset)
+    np.testing.assert_allclose(model.decision_function(X, offset), model.decision_function(X) + offset)
+    independent = sl1max.fit(X, y, classes="independent")
+    decision = independent.decision_function(X) + offset[:, :1]
+    np.testing.assert_allclose(independent.decision_function(X, offset[:, 0]), decision)
+
+
+def test_extreme_scores_stay_finite():
+    X, y = make_data()
+    for classes in ("exclusive", "independent"):
+        model = sl1max.fit(X, y, classes=classes)
+        log_proba = model.log_proba(1e6 * X)
+        assert not np.isnan(log_proba).any() and (log_proba <= 0).all()
+        assert np.isfinite(model.proba(1e6 * X)).all()
+
+
+@pytest.mark.parametrize(("distribution", "classes"), CASES)
+def test_pickle(distribution, classes):
+    X, y = make_data()
+    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.proba(X), model.proba(X))
+    assert repr(again) == repr(model)
