@@ -1,4 +1,4 @@
-"""Every kind of input gives the same model, nothing of the caller's changes, errors are one plain sentence."""
+"""Every kind of input gives the same model, nothing of the caller's changes, errors are one sentence."""
 
 import numpy as np
 import pytest
