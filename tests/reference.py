@@ -333,18 +333,19 @@ def objective_zero(twin):
 
 def deviation_scale(second_moment, mean, value_range, size):
     """sigma~[f] / sqrt(m), sigma~ no smaller than that of a feature seen once among m examples."""
-    once = value_range * (np.sqrt(1 / size * (1 - 1 / size)) if size > 1 else 0.5)
+    once = value_range * (np.sqrt(1 / size * (1 - 1 / size)) if size >= 2 else 0.5)
     return np.maximum(np.sqrt(np.maximum(second_moment - mean**2, 0)), once) / np.sqrt(size)
 
 
-def beta_of_rule(X, target, size, beta=0.5, beta_rule="deviation"):
+def beta_of_rule(X, target, size, beta=0.5, beta_rule="deviation", within_class=False):
     """beta_cj for the empirical distribution ``target`` (blocks, samples) of ``size`` examples.
 
-    The range of a feature f_cj takes in zero, its value in the cells of the other classes.
+    The range of a feature f_cj takes in zero, its value in the cells of the other classes if there are any.
     """
     scale = np.full((len(target), X.shape[1]), 1 / size)
     if beta_rule == "deviation":
-        value_range = np.maximum(X.max(axis=0), 0) - np.minimum(X.min(axis=0), 0)
+        others = X[:0] if within_class else np.zeros((1, X.shape[1]))
+        value_range = np.ptp(np.vstack([X, others]), axis=0)
         scale = deviation_scale(target @ X**2, target @ X, value_range, size)
     beta = np.broadcast_to(beta, scale.shape)
     return np.where(np.isinf(beta), np.inf, np.where(np.isinf(beta), 0, beta) * scale)
@@ -375,7 +376,7 @@ def class_conditional(X, labels, sample_weight, c, beta=0.5, beta_rule="deviatio
     """Q2 of class c: one Z over the examples; means and m are those of the class."""
     class_weight = sample_weight * labels[:, c]
     target = (class_weight / class_weight.sum())[None]
-    beta = beta_of_rule(X, target, class_weight.sum(), beta, beta_rule)
+    beta = beta_of_rule(X, target, class_weight.sum(), beta, beta_rule, within_class=True)
     return Twin(X, target @ X, beta, target, sample_weight, pooled=True, offset=offset)
 
 

@@ -213,6 +213,33 @@ def test_sequential_chooses_as_the_paper_says(normalizer, values):
     assert_allclose(objective, expected_objective[1:], rtol=1e-12)
 
 
+@pytest.mark.parametrize("values", ["binary", "unit"])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_partial_pricing_proves_its_choice(normalizer, values):
+    twin = make_twin(normalizer, seed=5, shape=(100, 80), values=values, beta=0.2, weighted=True)
+    options = {"algorithm": "sequential", "tol": 0.0}
+    full, partial = (make_solver(twin, pricing=pricing, **options) for pricing in ("full", "partial"))
+    for _ in range(150):
+        full.run(1)
+        partial.run(1)
+        assert full.last_step[:2] == partial.last_step[:2]
+
+
+@settings(max_examples=40)
+@given(twins(max_samples=60, max_features=20, values=("binary", "unit"), odd=("constant", "zero")))
+def test_promised_decrease_is_never_more_than_the_true_one(twin):
+    solver = make_solver(twin, algorithm="sequential", tol=0.0)
+    solver.run(0)
+    for _ in range(30):
+        before = solver.objective
+        if solver.run(1) != "running":
+            break
+        gain, decrease = solver.last_step[3], before - solver.objective
+        assert decrease >= gain - rounding_of(twin)
+        if twin.pooled and np.isin(twin.X, (0, 1)).all():
+            assert_allclose(decrease, gain, rtol=1e-6, atol=rounding_of(twin))
+
+
 def assert_descends(twin, algorithm, n_steps, pricing="partial"):
     """The objective never rises between steps, and the gap is never below the distance to the optimum."""
     best, rounding = ref.oracle(twin), rounding_of(twin)

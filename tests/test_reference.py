@@ -378,6 +378,14 @@ class TestModels:
         twin = ref.class_conditional(np.array([[3.0], [0.0]]), np.eye(2), np.ones(2), 0, beta=1.0)
         assert_allclose(twin.beta, 1.5)
 
+    def test_beta_within_a_class_does_not_see_a_shift(self):
+        X = np.array([[3.0], [1.0], [2.0]])
+        labels = one_hot(np.array([0, 1, 1]))
+        here, there = (ref.class_conditional(X + shift, labels, np.ones(3), 1, beta=1.0) for shift in (0, 7))
+        assert_allclose(here.beta, there.beta)
+        assert_allclose(here.beta, 2 * sqrt(1 / 2 * 1 / 2) / sqrt(2))
+        assert_allclose(ref.joint(X, labels, np.ones(3), beta=1.0).beta[0], 3 * sqrt(1 / 3 * 2 / 3) / sqrt(3))
+
     def test_beta_arrays(self):
         X, y, weight = self.data()
         beta = np.full((3, 10), 2.0)
