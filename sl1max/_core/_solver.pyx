@@ -21,6 +21,7 @@ from sl1max._core._newton cimport (
     MAX_NEWTON, newton_step, release, select_working_set, subproblem_gap, sweep, workset_t,
 )
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
+from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
     CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, columns_t, counters_t, idx_t, problem_t, ptr_t, state_t,
     status_t,
@@ -43,6 +44,7 @@ cdef class Columns:
     cdef object owned
     cdef readonly object extent      # largest absolute value of each column
     cdef readonly object reach       # range of each column, implicit zeros included
+    cdef readonly object reach_with_zero
     cdef readonly object rms         # root mean square of each column
 
     def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
@@ -56,9 +58,10 @@ cdef class Columns:
         self._measure()
 
     def _measure(self):
-        """extent, reach and rms of every column, and of the constant one of the intercept after them."""
+        """extent, reach and rms of every column, and of the intercept's column of ones after them."""
         cdef ptr_t n = self.view.n_cols, j, p
         cdef double[::1] extent = np.ones(n + 1), reach = np.ones(n + 1), rms = np.ones(n + 1)
+        cdef double[::1] reach_with_zero = np.ones(n + 1)
         cdef double low, high, square, x
         for j in range(n):
             column = get_column(&self.view, j)
@@ -75,9 +78,11 @@ cdef class Columns:
                     square += x * x
             extent[j] = max(fabs(low), fabs(high))
             reach[j] = high - low
+            reach_with_zero[j] = max(high, 0.0) - min(low, 0.0)
             rms[j] = (square / self.view.n_rows) ** 0.5
         self.extent = np.asarray(extent)
         self.reach = np.asarray(reach)
+        self.reach_with_zero = np.asarray(reach_with_zero)
         self.rms = np.asarray(rms)
 
     n_rows = property(lambda self: (<Columns> self).view.n_rows)
@@ -128,9 +133,10 @@ cdef class Problem:
         prior = shares.sum(axis=1) if pooled else shares @ np.asarray(mass)
         self.emp_mean = np.column_stack([emp_mean, prior])
         self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if intercept else np.inf)])
-        reach = columns.reach if pooled else columns.extent
         extent, rms = columns.extent, columns.rms
-        # A column that cannot move the model is left out: an empty one, or under one Z a constant one.
+        # Under one Z what counts is the range of f_cj: over all the cells, other blocks' zeros included.
+        reach = extent if not pooled else columns.reach if n_blocks == 1 else columns.reach_with_zero
+        # A column that cannot move the model is left out: an empty one, or under the one Z of a block a constant one.
         self.beta[:, np.asarray(reach) == 0.0] = np.inf
         if pooled and n_blocks == 1:
             self.beta[:, n] = np.inf
@@ -177,6 +183,8 @@ cdef class Solver:
     cdef state_t state
     cdef workset_t work
     cdef free_t free
+    cdef prices_t prices
+    cdef choice_t last
     cdef dict arrays
     cdef bint sequential, full_pricing, evaluated
     cdef readonly double tol
@@ -225,6 +233,11 @@ cdef class Solver:
         self.work.priority = self._array("priority", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
         self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
+        if self.sequential:
+            self.prices.gain = self._array("gain", n_all)
+            self.prices.ranked = self._array("ranked", n_all)
+            self.prices.candidates = self._index("candidates", np.zeros(n_all, np.int64))
+            self.last.coord = -1
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
         self.free.size = free.size
         self.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
@@ -288,7 +301,7 @@ cdef class Solver:
         self.pending = None
         self.state.stopped = False
         with nogil:
-            status = self.run_newton(n)
+            status = self.run_sequential(n) if self.sequential else self.run_newton(n)
         if self.pending is not None:
             raise self.pending
         if status == OUT_OF_MEMORY:
@@ -351,6 +364,43 @@ cdef class Solver:
                 if state.dual_gap > target and state.objective >= before:
                     return STALLED
         return RUNNING
+
+    cdef status_t run_sequential(self, ptr_t n_updates) noexcept nogil:
+        cdef problem_t* problem = &self.problem.view
+        cdef state_t* state = &self.state
+        cdef double target = self.tol * fabs(state.objective_zero)
+        cdef ptr_t n = 0, next_check = 0
+        cdef bint exhausted = False
+        while True:
+            if n >= next_check or n == n_updates or exhausted:
+                if not self.evaluated:
+                    self.evaluate()
+                if state.stopped:
+                    return INTERRUPTED
+                if state.dual_gap <= target:
+                    return CONVERGED
+                if exhausted:
+                    return STALLED
+                if n == n_updates:
+                    return RUNNING
+                # The gap costs a pass over the data: look again after a tenth as many updates as were made.
+                next_check = n + 50 + state.n_iter // 10
+            self.last = sequential_step(problem, state, &self.prices, self.full_pricing)
+            if state.stopped:
+                return INTERRUPTED
+            exhausted = self.last.coord < 0 or self.last.gain < 1e-16 * fabs(state.objective_zero)
+            if self.last.coord >= 0:
+                self.evaluated = False
+                state.n_iter += 1
+                n += 1
+
+    @property
+    def last_step(self):
+        """The last single-weight update as (block, col, delta, gain); None before the first."""
+        if not self.sequential or self.last.coord < 0:
+            return None
+        block, col = divmod(self.last.coord, self.problem.view.n_coords)
+        return block, col, self.last.delta, self.last.gain
 
     objective = property(lambda self: (<Solver> self).state.objective)
     dual_gap = property(lambda self: (<Solver> self).state.dual_gap)
