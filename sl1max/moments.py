@@ -7,6 +7,8 @@ time, so that no classes x features array exists.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy import sparse
 
@@ -15,6 +17,7 @@ from sl1max.inputs import Data
 NON_CLASS, IN_CLASS = 0, 1
 
 ROUNDING = 1e-12  # what is left of a sum after subtracting all of it, relative to the sum
+CHUNK = 2_000_000  # entries of a sparse product between two chances for Ctrl-C
 
 
 class ClassSums:
@@ -23,7 +26,9 @@ class ClassSums:
     def __init__(self, matrix, cells, mass):
         self._total = matrix.T @ mass
         if sparse.issparse(matrix):
-            self._by_class = (matrix.T @ cells.tocsr()).tocsc()
+            cells = cells.tocsr()
+            products = [columns.T @ cells for columns in column_chunks(matrix)]
+            self._by_class = sparse.vstack(products, format="csc")
         else:
             self._by_class = np.asfortranarray((cells.T @ matrix).T)
 
@@ -40,6 +45,15 @@ class ClassSums:
         rest = self._total - in_class
         rest[np.abs(rest) <= ROUNDING * np.abs(self._total)] = 0
         return rest
+
+
+def column_chunks(matrix):
+    """A csc_array in pieces of whole columns."""
+    n_features = matrix.shape[1]
+    ends = np.searchsorted(matrix.indptr, np.arange(CHUNK, matrix.nnz, CHUNK))
+    edges = np.unique(np.concatenate([[0], ends, [n_features]]))
+    for low, high in itertools.pairwise(edges):
+        yield matrix[:, low:high]
 
 
 class Moments:

@@ -123,6 +123,17 @@ def test_within_the_class_a_shift_changes_nothing(storage):
         np.testing.assert_allclose(far.block(c, IN_CLASS), near.block(c, IN_CLASS), rtol=1e-13)
 
 
+def test_sums_do_not_depend_on_the_pieces(monkeypatch):
+    rng = np.random.default_rng(4)
+    X, y = sparse.random(30, 20, density=0.3, random_state=4), rng.integers(0, 3, 30)
+    whole = make_penalties(X, y, "joint")
+    for size in (1, 7, 50):
+        monkeypatch.setattr("sl1max.moments.CHUNK", size)
+        pieces = make_penalties(X, y, "joint")
+        for c in range(3):
+            np.testing.assert_array_equal(pieces.block(c, IN_CLASS), whole.block(c, IN_CLASS))
+
+
 def test_arrays():
     per_feature = np.array([0.0, 1.0, np.inf, 3.0])
     plain = make_penalties(X, Y, "conditional").block(0, IN_CLASS)
