@@ -1,0 +1,88 @@
+# Sourced by the scripts beside it. Goes to the top of the checkout and gives them:
+#   say, step          announce a step; announce, run and time it
+#   make_environment   .venv with everything to build, test and check; made anew when pyproject.toml changes
+#   build_wheel DIR [SETTING...]   the wheel of this checkout in build/DIR/wheel, with meson settings if any
+#   install_wheel      build it and install it in .venv
+#
+# PYTHON names the Python to make .venv with; without it, the first on PATH that will do.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec </dev/null
+unset PYTHONPATH PYTHONHOME
+export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 OPENBLAS_NUM_THREADS=1
+[ -t 1 ] || export NO_COLOR=1
+
+venv=$PWD/.venv
+
+say() { printf '\n== %s\n' "$*"; }
+
+fail() {
+    printf '\nerror: %s\n' "$*" >&2
+    exit 1
+}
+
+trap 'printf "\nfailed: %s, line %s: %s\n" "$0" "$LINENO" "$BASH_COMMAND" >&2' ERR
+set -o errtrace
+
+step() {
+    local start=$SECONDS
+    say "$1"
+    "${@:2}"
+    echo "-- $1: $((SECONDS - start)) s"
+}
+
+usable='import os, sys, sysconfig, venv, ensurepip
+assert sys.version_info >= (3, 11)
+assert os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))'
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
+        if "$candidate" -c "$usable" 2>/dev/null; then
+            "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
+            return
+        fi
+    done
+    fail "needs Python 3.11 or later with its venv module and C headers (Debian, Ubuntu: apt install python3-venv python3-dev); ${PYTHON:-none on PATH} will not do"
+}
+
+# What pyproject.toml asks for: to build, to run, and the extras of the tests.
+requirements='import tomllib
+with open("pyproject.toml", "rb") as file:
+    settings = tomllib.load(file)
+project = settings["project"]
+extras = project["optional-dependencies"]
+wanted = settings["build-system"]["requires"] + project["dependencies"] + extras["test"] + extras["dev"]
+print("\n".join(sorted(set(wanted))))'
+
+make_environment() {
+    local python stamp
+    command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ||
+        fail "needs a C compiler (Debian, Ubuntu: apt install gcc)"
+    stamp=$(cksum <pyproject.toml)
+    if ! "$venv/bin/python" -c '' 2>/dev/null || [ "$(cat "$venv/stamp" 2>/dev/null)" != "$stamp" ]; then
+        python=$(find_python)
+        echo "making .venv with $("$python" --version)"
+        "$python" -m venv --clear "$venv"
+        "$venv/bin/python" -c "$requirements" >"$venv/requirements.txt"
+        "$venv/bin/python" -m pip install --quiet --requirement "$venv/requirements.txt"
+        echo "$stamp" >"$venv/stamp"
+    fi
+    PATH=$venv/bin:$PATH
+    echo "$(python --version), $(${CC:-cc} --version | head -n 1)"
+}
+
+build_wheel() {
+    local dir=build/$1 setting settings=()
+    for setting in "${@:2}"; do settings+=("--config-settings=setup-args=$setting"); done
+    rm -rf "$dir/wheel"
+    python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$dir/wheel" \
+        --config-settings=build-dir="$dir/meson" "${settings[@]}" .
+    echo "$dir/wheel/"*.whl
+}
+
+install_wheel() {
+    build_wheel release
+    python -m pip install --quiet --no-deps --force-reinstall build/release/wheel/*.whl
+}
