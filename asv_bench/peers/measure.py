@@ -1,0 +1,153 @@
+"""Run the solvers on a problem: a sweep over the knobs, then interleaved repeats of the knobs that matter."""
+
+import statistics
+
+TARGETS = (1e-3, 1e-4, 1e-6)  # relative sub-optimality
+ENOUGH = 1e-7  # a sweep ends at this relative sub-optimality
+NEAR_BEST_KNOB = 1.5  # repeat a knob if its first run came within this factor of the solver's fastest one
+NEAR_BEST_PEER = 3.0  # and if the solver came within this factor of the fastest peer
+PATIENCE = 3.0  # a fit is given up after so many time limits
+WARM_UP_PATIENCE = 120.0  # seconds
+
+
+class Point:
+    """One knob of one solver on one problem, and its runs."""
+
+    def __init__(self, worker, problem, knob):
+        self.worker, self.problem, self.knob = worker, problem, knob
+        self.runs = []
+
+    def run(self, time_limit):
+        """Fit once more; the wall-clock seconds it took."""
+        self.runs.append(self.worker.ask(self.problem, self.knob, PATIENCE * time_limit))
+        return self.runs[-1]["wall"]
+
+    @property
+    def seconds(self):
+        return statistics.median(run["seconds"] for run in self.runs)
+
+    @property
+    def objective(self):
+        return statistics.median(run["objective"] for run in self.runs)
+
+    @property
+    def lower_bound(self):
+        return max(run["lower_bound"] for run in self.runs)
+
+    def as_dict(self):
+        return {
+            "knob": self.knob,
+            "median_seconds": self.seconds,
+            "objective": self.objective,
+            "n_nonzero": self.runs[-1]["n_nonzero"],
+            "seconds": [run["seconds"] for run in self.runs],
+            "objectives": [run["objective"] for run in self.runs],
+        }
+
+
+def _reference(workers, problem, time_limit):
+    """An accurate solution, off the record, that tells the sweeps when to end; None where nobody has one."""
+    for worker in workers:
+        if worker.solver.is_reference:
+            point = Point(worker, problem, worker.solver.knobs[-1])
+            try:
+                point.run(time_limit)
+            except RuntimeError:
+                continue
+            return point
+    return None
+
+
+def _sweep(worker, problem, time_limit, best, points):
+    """Every knob from loose to tight, until as good as the best known or until a fit exceeds the limit."""
+    for knob in worker.solver.knobs:
+        point = Point(worker, problem, knob)
+        wall = point.run(time_limit)
+        points.append(point)
+        if point.objective <= best * (1.0 + ENOUGH) or wall > time_limit:
+            break
+
+
+def _fastest(points, goal):
+    return min((point.seconds for point in points if point.objective <= goal), default=float("inf"))
+
+
+def _worth_repeating(sweeps, optimum):
+    """The points near the fastest of their solver at some target, for sl1max and the peers in the running."""
+    chosen = []
+    for target in TARGETS:
+        goal = optimum * (1.0 + target)
+        fastest = {name: _fastest(points, goal) for name, points in sweeps.items()}
+        best_peer = min((fastest[name] for name in fastest if name != "sl1max"), default=float("inf"))
+        for name, points in sweeps.items():
+            if name == "sl1max" or fastest[name] <= NEAR_BEST_PEER * best_peer:
+                near = NEAR_BEST_KNOB * fastest[name]
+                chosen += [point for point in points if point.objective <= goal and point.seconds <= near]
+    return list(dict.fromkeys(chosen))
+
+
+def measure(problem, workers, n_runs, time_limit, say=print):
+    """Everything about one problem as a plain dictionary.
+
+    Parameters
+    ----------
+    problem : Problem
+    workers : list of Worker
+    n_runs : int
+        Runs of each contending knob, the sweep's own included; round after round over all contenders.
+    time_limit : float
+        A solver whose fit takes longer, in seconds, is not asked for more accuracy.
+    say : callable
+        Takes one line about each solver.
+
+    Returns
+    -------
+    dict
+
+    Notes
+    -----
+    ``optimum`` is the least objective seen, ``lower_bound`` the best certificate: the truth lies between.
+    """
+    sweeps, errors, warm_up = {}, {}, {}
+    workers = [worker for worker in workers if worker.solver.handles(problem)]
+    reference = _reference(workers, problem, time_limit)
+    best = reference.objective if reference else 0.0
+    for worker in workers:
+        name = worker.solver.name
+        points = sweeps[name] = []
+        try:
+            warm_up[name] = worker.ask(problem, None, WARM_UP_PATIENCE)["wall"]
+            _sweep(worker, problem, time_limit, best, points)
+        except RuntimeError as error:
+            errors[name] = str(error)
+            say(f"  {name:18s} {error}")
+        if points:
+            last = points[-1]
+            say(f"  {name:18s} {len(points):3d} knobs, last {last.seconds:9.3f} s {last.objective:.10f}")
+    everything = [reference] if reference else []
+    everything += [point for points in sweeps.values() for point in points]
+    if not everything:
+        raise RuntimeError(f"no solver at hand handles {problem.name}")
+    contenders = _worth_repeating(sweeps, min(point.objective for point in everything))
+    for _ in range(n_runs - 1):
+        for point in contenders:
+            try:
+                point.run(time_limit)
+            except RuntimeError as error:
+                errors[point.worker.solver.name] = str(error)
+    return {
+        "problem": problem.name,
+        "group": problem.group,
+        "C": problem.C,
+        "intercept": problem.intercept,
+        "exclusive": problem.exclusive,
+        "shape": list(problem.X.shape),
+        "n_classes": problem.n_classes,
+        "optimum": min(run["objective"] for point in everything for run in point.runs),
+        "lower_bound": max(point.lower_bound for point in everything),
+        "n_runs": n_runs,
+        "time_limit": time_limit,
+        "warm_up_seconds": warm_up,
+        "errors": errors,
+        "solvers": {name: [point.as_dict() for point in points] for name, points in sweeps.items()},
+    }

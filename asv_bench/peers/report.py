@@ -1,0 +1,237 @@
+"""Tables, one JSON file and plots from the measured problems."""
+
+import json
+import math
+from pathlib import Path
+
+from .measure import TARGETS
+from .solvers import SOLVERS
+
+OURS = "sl1max"
+COLORS = {kind.name: f"C{k}" for k, kind in enumerate(SOLVERS)}
+# Least ratio that each group of problems is held to, by target; against one named peer where it says so.
+BARS = {
+    "independent": [(1e-3, None, 1.5), (1e-6, None, 2.0)],
+    "exclusive": [(1e-4, "sklearn-saga", 30.0), (1e-4, "glmnet", 10.0)],
+    "real-valued": [(1e-6, None, 1.0)],
+}
+
+
+def time_to(result, name, target):
+    """Median seconds that a solver needs to a relative sub-optimality; None if it did not get there."""
+    goal = result["optimum"] * (1.0 + target)
+    reached = [
+        point["median_seconds"] for point in result["solvers"].get(name, []) if point["objective"] <= goal
+    ]
+    return min(reached, default=None)
+
+
+def best_peer(result, target):
+    """(name, seconds) of the fastest peer at the target, or (None, None)."""
+    times = {name: time_to(result, name, target) for name in result["solvers"] if name != OURS}
+    times = {name: seconds for name, seconds in times.items() if seconds is not None}
+    name = min(times, key=times.get, default=None)
+    return name, times.get(name)
+
+
+def _most_accurate(result, name):
+    """(relative sub-optimality, seconds) of a solver's best point."""
+    point = min(result["solvers"][name], key=lambda point: point["objective"])
+    return point["objective"] / result["optimum"] - 1.0, point["median_seconds"]
+
+
+def ratio_to(result, target, peer=None):
+    """(ratio, at_least): the peer's time over ours; at_least where the peer ended short of the target."""
+    ours = time_to(result, OURS, target)
+    if peer is None:
+        theirs = best_peer(result, target)[1]
+    else:
+        theirs = time_to(result, peer, target)
+    if ours is None:
+        return None, False
+    if theirs is not None:
+        return theirs / ours, False
+    others = [name for name, points in result["solvers"].items() if points and name == (peer or name) != OURS]
+    spent = [_most_accurate(result, name)[1] for name in others]
+    return (min(spent) / ours, True) if spent else (None, False)
+
+
+def _seconds(seconds):
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _ratio(ratio, at_least):
+    return "-" if ratio is None else f"{'>' if at_least else ''}{ratio:.3g}x"
+
+
+def _certified(result):
+    """Certified relative accuracy of the optimum; a question mark where that is too little to judge by."""
+    if result["lower_bound"] <= 0:
+        return "?"
+    gap = result["optimum"] / result["lower_bound"] - 1.0
+    return f"{gap:.0e}" + ("?" if gap > 100 * min(TARGETS) else "")
+
+
+def problem_rows(results):
+    """Header and rows: ours, the best peer and the ratio at each target."""
+    header = ["problem", "optimum", "gap"]
+    for target in TARGETS:
+        header += [f"{OURS} {target:.0e}", "best peer", "ratio"]
+    rows = []
+    for result in results:
+        row = [result["problem"], f"{result['optimum']:.6f}", _certified(result)]
+        for target in TARGETS:
+            peer, seconds = best_peer(result, target)
+            row += [
+                _seconds(time_to(result, OURS, target)),
+                f"{peer} {_seconds(seconds)}" if peer else "none",
+                _ratio(*ratio_to(result, target)),
+            ]
+        rows.append(row)
+    return header, rows
+
+
+def solver_rows(result):
+    """Header and rows of one problem: every solver, its time to each target and the best it reached."""
+    header = [result["problem"], *(f"{target:.0e}" for target in TARGETS), "best reached", "in", "warm-up"]
+    rows = []
+    for name, points in result["solvers"].items():
+        if points:
+            reached, seconds = _most_accurate(result, name)
+            rows.append(
+                [
+                    name,
+                    *(_seconds(time_to(result, name, target)) for target in TARGETS),
+                    f"{reached:.0e}",
+                    _seconds(seconds),
+                    _seconds(result["warm_up_seconds"][name]),
+                ]
+            )
+        if name in result["errors"]:
+            rows.append([name, f"failed: {result['errors'][name]}", *[""] * (len(header) - 2)])
+    return header, rows
+
+
+def bar_rows(results):
+    """Header and rows: for each bar the cells, the least and the mean ratio, and the cells below it."""
+    header = [
+        "group",
+        "intercept",
+        "target",
+        "against",
+        "bar",
+        "cells",
+        "least",
+        "geometric mean",
+        "below the bar",
+    ]
+    rows = []
+    for group, bars in BARS.items():
+        for intercept in (False, True):
+            cells = [r for r in results if r["group"] == group and r["intercept"] == intercept]
+            for target, peer, bar in bars:
+                ratios = {cell["problem"]: ratio_to(cell, target, peer)[0] for cell in cells}
+                known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+                if known:
+                    mean = math.exp(sum(map(math.log, known.values())) / len(known))
+                    below = [name for name, ratio in known.items() if ratio < bar]
+                    rows.append(
+                        [
+                            group,
+                            "yes" if intercept else "no",
+                            f"{target:.0e}",
+                            peer or "best peer",
+                            f"{bar:g}x",
+                            str(len(known)),
+                            f"{min(known.values()):.3g}x",
+                            f"{mean:.3g}x",
+                            ", ".join(below) or "none",
+                        ]
+                    )
+    return header, rows
+
+
+def format_table(header, rows, markdown=False):
+    """Aligned columns for a terminal, or a Markdown table."""
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    edge, between = ("| ", " | ") if markdown else ("", "  ")
+    lines = [
+        edge + between.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + edge[::-1]
+        for row in [header, *rows]
+    ]
+    rule = ["|" + "|".join("-" * (width + 2) for width in widths) + "|"] if markdown else []
+    return "\n".join(line.rstrip() for line in [lines[0], *rule, *lines[1:]])
+
+
+def load_results(folder):
+    """Every measured problem in the folder, in the order of their names."""
+    return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("problem-*.json"))]
+
+
+def save_result(folder, result):
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    name = result["problem"].replace("/", "-")
+    Path(folder, f"problem-{name}.json").write_text(json.dumps(result, indent=1))
+
+
+def plot(result, path):
+    """Sub-optimality over time, log-log, one line per solver."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    for name, points in result["solvers"].items():
+        pairs = sorted(
+            (p["median_seconds"], max(p["objective"] / result["optimum"] - 1.0, 1e-12)) for p in points
+        )
+        best, curve = math.inf, []
+        for seconds, reached in pairs:
+            if reached < best:
+                best = reached
+                curve.append((seconds, reached))
+        if curve:
+            axes.plot(
+                *zip(*curve, strict=True),
+                marker="o",
+                markersize=3,
+                label=name,
+                color=COLORS[name],
+                linewidth=2.2 if name == OURS else 1.1,
+                zorder=3 if name == OURS else 2,
+            )
+    for target in TARGETS:
+        axes.axhline(target, color="0.85", linewidth=0.8, zorder=1)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="seconds",
+        ylabel="relative sub-optimality",
+        title=result["problem"],
+    )
+    axes.legend(fontsize="small", frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def _surroundings(results):
+    """Machine, versions and date, once for each set of problems measured under the same."""
+    blocks = [
+        "\n".join(f"{key}: {value}" for key, value in result["surroundings"].items()) for result in results
+    ]
+    return "\n\n".join(dict.fromkeys(blocks))
+
+
+def write_report(folder, results, markdown=False):
+    """Text of the report; beside it peers.json and one plot per problem in the folder."""
+    if not results:
+        raise SystemExit(f"nothing measured in {folder}")
+    folder = Path(folder)
+    (folder / "peers.json").write_text(json.dumps(results, indent=1))
+    for result in results:
+        plot(result, folder / f"plot-{result['problem'].replace('/', '-')}.png")
+    tables = [problem_rows(results), *map(solver_rows, results), bar_rows(results)]
+    return "\n\n".join([_surroundings(results), *(format_table(*table, markdown) for table in tables)])
