@@ -1,5 +1,9 @@
-"""Warnings of the library."""
+"""Warnings and errors of the library."""
 
 
 class ConvergenceWarning(UserWarning):
     """The duality gap stayed above its target: the model is the best found, not a certified optimum."""
+
+
+class ModelFileError(ValueError):
+    """A file is not a model, is damaged, or comes from a newer version of the library."""

@@ -163,3 +163,27 @@ class Model:
         if self.indicator and self.kind == "independent":
             return sparse.csr_array((self.log_proba(X, offset) > LOG_HALF).astype(np.int64))
         return self.classes[self.decision_function(X, offset).argmax(axis=1)]
+
+    def save(self, path):
+        """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`."""
+        from sl1max.persistence import save
+
+        save(self, path)
+
+    def to_sklearn(self):
+        """The LogisticRegression that predicts the same; see `sl1max.persistence.to_sklearn`."""
+        from sl1max.persistence import to_sklearn
+
+        return to_sklearn(self)
+
+    def top_features(self, label, n=10, *, feature_names=None):
+        """The features with the greatest weights for a class; see `sl1max.explain.top_features`."""
+        from sl1max.explain import top_features
+
+        return top_features(self, label, n, feature_names=feature_names)
+
+    def constraints(self, X, y, **options):
+        """What training asked of the model, and what came of it; see `sl1max.explain.constraints`."""
+        from sl1max.explain import constraints
+
+        return constraints(self, X, y, **options)

@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "inputs": {"_core"},
     "moments": {"inputs"},
     "regularization": {"inputs", "moments"},
-    "model": {"inputs", "moments"},
+    "model": {"inputs", "moments", "persistence", "explain"},  # the last two by methods that forward
+    "persistence": {"exceptions", "model"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
     "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
 }
