@@ -107,9 +107,7 @@ def fit(
         check_warm_start(warm_start, data, distribution)
     _warn_constant(data)
 
-    moments = Moments(data)
-    penalties = Penalties(data, moments, distribution, beta, beta_rule)
-    reduction = Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
+    reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
     algorithm = ALGORITHMS[solver]
     monitor = Monitor(algorithm=algorithm, tol=tol, max_iter=max_iter, callback=callback, verbose=verbose)
     solutions = solve_all(reduction, monitor, n_jobs)
@@ -119,6 +117,13 @@ def fit(
     )
     _warn_unconverged(model, statuses, unpenalised=bool((beta == 0).any()))
     return model
+
+
+def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:
+    """The training set with its moments and penalties, ready to be solved."""
+    moments = Moments(data)
+    penalties = Penalties(data, moments, distribution, beta, beta_rule)
+    return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
 
 
 def _warn_constant(data):

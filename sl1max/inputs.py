@@ -67,7 +67,7 @@ class Data:
 
 def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset) -> Data:
     """Convert a training set, leaving out the examples that do not count."""
-    X = _open_matrix(_as_array(X), "X")
+    X = _open_features(X)
     n_samples = X.shape[0]
     weight = _read_sample_weight(sample_weight, n_samples)
     keep = weight > 0
@@ -104,7 +104,7 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
 
 def read_rows(X, n_features):
     """X for prediction: a float64 csr_array, csc_array or ndarray as wide as the model."""
-    X = _open_matrix(_as_array(X), "X")
+    X = _open_features(X)
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the model was trained with {n_features}")
     return _as_float(X)
@@ -113,7 +113,12 @@ def read_rows(X, n_features):
 # Matrices
 
 
-def _as_array(X):
+def _open_features(X):
+    """X as `_open_matrix` makes it, from a frame or a list too."""
+    return _open_matrix(as_array(X), "X", getattr(X, "columns", None))
+
+
+def as_array(X):
     """X as an ndarray unless it is sparse; text and ragged lists are refused."""
     if sparse.issparse(X):
         return X
@@ -130,7 +135,7 @@ def _as_array(X):
     return array
 
 
-def _open_matrix(X, name):
+def _open_matrix(X, name, columns=None):
     """X as a csr_array, csc_array or ndarray, real, finite, two-dimensional, not empty; not copied."""
     if X.dtype.kind not in "buif":
         raise ValueError(f"{name} has dtype {X.dtype}: it must hold real numbers")
@@ -144,7 +149,7 @@ def _open_matrix(X, name):
         raise ValueError(f"{name} must have fewer than 2**31 entries")
     if sparse.issparse(X):
         X = _open_sparse(X, name)
-    _check_finite(X, name)
+    check_finite(X, name, columns)
     return X
 
 
@@ -162,7 +167,8 @@ def _open_sparse(X, name):
         raise ValueError(f"{name} is not a valid sparse matrix: {error}") from error
 
 
-def _check_finite(X, name):
+def check_finite(X, name, columns=None):
+    """Refuse NaN and inf, saying where; ``columns`` are the names of a frame's columns."""
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
@@ -174,6 +180,7 @@ def _check_finite(X, name):
         i, j = (i, j) if X.format == "csr" else (j, i)
     else:
         i, j = where[0]
+    j = j if columns is None else repr(columns[j])
     more = f" and in {len(where) - 1} more places" if len(where) > 1 else ""
     raise ValueError(f"{name} has {'NaN' if np.isnan(value) else 'inf'} in row {i}, column {j}{more}")
 

@@ -110,28 +110,28 @@ class Reduction:
             Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)
         ]
 
+    def class_label(self, plan: Plan):
+        """The class whose problem it is; None when the classes are fitted together."""
+        together = self.data.exclusive and not plan.own_mass
+        return None if together else self.data.classes[plan.blocks[0][0]]
+
+    def zero_beta(self, plan: Plan) -> float:
+        """The least beta at which all weights of a problem are zero, the penalties being those of beta = 1."""
+        unit, emp_mean = self._beta(plan), self._emp_mean(plan)
+        solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
+        return float((np.abs(solver.expectations() - emp_mean) / unit).max())
+
     def solve(self, plan: Plan, monitor: Monitor) -> Solution | None:
         """Make one problem, solve it and keep what the model needs; None if the fit was stopped."""
         if monitor.stop[0]:
             return None
         beta = self._beta(plan)
-        problem = Problem(
-            self.data.columns,
-            np.stack([self.moments.sums.block(*block) / self._mass(plan, block) for block in plan.blocks]),
-            beta,
-            np.stack([self._target(plan, block) for block in plan.blocks]),
-            self.data.mass if plan.pooled else self.data.mass / self.moments.mass,
-            pooled=plan.pooled,
-            reference=plan.rival is not None,
-            intercept=self.fit_intercept and not plan.pooled,
-            offset=self._offset(plan),
-        )
+        problem = self._problem(plan, self._emp_mean(plan), beta)
         solver = Solver(
             problem, algorithm=monitor.algorithm, tol=monitor.tol, warm_start=self._start(plan, beta)
         )
-        together = self.data.exclusive and not plan.own_mass
         try:
-            status = monitor.run(solver, None if together else self.data.classes[plan.blocks[0][0]])
+            status = monitor.run(solver, self.class_label(plan))
         except BaseException:
             monitor.stop[0] = 1
             raise
@@ -146,6 +146,23 @@ class Reduction:
             solver.n_iter,
             status,
         )
+
+    def _problem(self, plan, emp_mean, beta):
+        return Problem(
+            self.data.columns,
+            emp_mean,
+            beta,
+            np.stack([self._target(plan, block) for block in plan.blocks]),
+            self.data.mass if plan.pooled else self.data.mass / self.moments.mass,
+            pooled=plan.pooled,
+            reference=plan.rival is not None,
+            intercept=self.fit_intercept and not plan.pooled,
+            offset=self._offset(plan),
+        )
+
+    def _emp_mean(self, plan):
+        """p~ of every feature (n_blocks, n_features)."""
+        return np.stack([self.moments.sums.block(*block) / self._mass(plan, block) for block in plan.blocks])
 
     def _mass(self, plan, block):
         return self.moments.block_mass(*block) if plan.own_mass else self.moments.mass
@@ -321,8 +338,13 @@ REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
 def solve_all(reduction: Reduction, monitor: Monitor, n_jobs) -> list[Solution]:
     """Solve the problems of a model in threads, the largest classes first; returned in class order."""
     plans = reduction.plans(monitor.algorithm)
-    if len(plans) == 1:
-        return [reduction.solve(plans[0], monitor)]
+    with monitor.watching([reduction.class_label(plan) for plan in plans]):
+        if len(plans) == 1:
+            return [reduction.solve(plans[0], monitor)]
+        return _solve_in_threads(reduction, plans, monitor, n_jobs)
+
+
+def _solve_in_threads(reduction, plans, monitor, n_jobs):
     from joblib import Parallel, delayed  # a tenth of a second that `import sl1max` need not spend
 
     order = sorted(range(len(plans)), key=lambda k: -reduction.moments.block_mass(*plans[k].blocks[0]))
