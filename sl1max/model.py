@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from sl1max.inputs import read_offset, read_rows
 from sl1max.moments import IN_CLASS
 
 LOG_HALF = np.log(0.5)
+BLOCK_CELLS = 1 << 20  # scores that `top_k` holds at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,8 +144,7 @@ class Model:
         """
         decision = self.decision_function(X, offset)
         if self.kind == "exclusive":
-            decision -= decision.max(axis=1, keepdims=True)
-            return decision - np.log(np.exp(decision).sum(axis=1, keepdims=True))
+            return log_softmax(decision)
         if self.distribution == "class-conditional":
             return np.minimum(0.0, decision + np.log(self.mass))
         return -np.logaddexp(0.0, -decision)
@@ -163,6 +164,48 @@ class Model:
         if self.indicator and self.kind == "independent":
             return sparse.csr_array((self.log_proba(X, offset) > LOG_HALF).astype(np.int64))
         return self.classes[self.decision_function(X, offset).argmax(axis=1)]
+
+    def log_posterior(self, X, offset=None):
+        """Log of probabilities that sum to one over the classes, whatever the model.
+
+        Exclusive classes: `log_proba`. Independent classes: p(y_c = 1|x) divided by its sum over the classes;
+        class-conditional: Bayes' rule for examples that have one class each.
+        """
+        if self.kind == "exclusive" or self.distribution == "class-conditional":
+            return log_softmax(self.decision_function(X, offset))
+        return log_softmax(self.log_proba(X, offset))
+
+    def top_k(self, X, k):
+        """The k classes with the greatest decision values for each example, best first.
+
+        Some rows are scored at a time: no array (n_samples, n_classes) is made.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        k : int
+            At most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            Of classes with equal values the first comes first.
+        decision : ndarray of shape (n_samples, k)
+            Their values of `decision_function`.
+        """
+        if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
+            raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
+        X = read_rows(X, self.n_features)
+        X = X.tocsr() if sparse.issparse(X) else X
+        order = np.empty((X.shape[0], k), np.intp)
+        best = np.empty((X.shape[0], k))
+        n_rows = max(1, BLOCK_CELLS // self.n_classes)
+        for low in range(0, X.shape[0], n_rows):
+            block = slice(low, low + n_rows)
+            decision = self.decision_function(X[block])
+            order[block] = np.argsort(-decision, axis=1, kind="stable")[:, :k]
+            best[block] = np.take_along_axis(decision, order[block], axis=1)
+        return self.classes[order], best
 
     def save(self, path):
         """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`."""
@@ -187,3 +230,9 @@ class Model:
         from sl1max.explain import constraints
 
         return constraints(self, X, y, **options)
+
+
+def log_softmax(values):
+    """Log of exp(values) divided by its sum over each row."""
+    values = values - values.max(axis=1, keepdims=True)
+    return values - np.log(np.exp(values).sum(axis=1, keepdims=True))

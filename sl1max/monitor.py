@@ -118,7 +118,7 @@ class Lines:
 class Bar:
     """One line on a terminal, written over and over: classes done, gap, time left.
 
-    A problem that runs counts for the part of its way that its gap has come from where it began to its target,
+    A problem that runs counts for the part of its way that its gap has come, from its first to its target,
     on a logarithmic scale.
     """
 

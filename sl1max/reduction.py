@@ -116,7 +116,7 @@ class Reduction:
         return None if together else self.data.classes[plan.blocks[0][0]]
 
     def zero_beta(self, plan: Plan) -> float:
-        """The least beta at which all weights of a problem are zero, the penalties being those of beta = 1."""
+        """The least beta at which all weights of a problem are zero; for penalties of beta = 1."""
         unit, emp_mean = self._beta(plan), self._emp_mean(plan)
         solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
         return float((np.abs(solver.expectations() - emp_mean) / unit).max())
