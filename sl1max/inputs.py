@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from sl1max._core._scoring import Rows
 from sl1max._core._solver import Columns
 
 OPTIONS = {
@@ -102,12 +103,17 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
     return Data(matrix, columns, mass, labels, names, exclusive, indicator, constant, offset)
 
 
-def read_rows(X, n_features):
-    """X for prediction: a float64 csr_array, csc_array or ndarray as wide as the model."""
+def read_rows(X, n_features) -> Rows:
+    """X for prediction, as wide as the model."""
     X = _open_features(X)
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the model was trained with {n_features}")
-    return _as_float(X)
+    X = _as_float(X)
+    if not sparse.issparse(X):
+        return Rows(*X.shape, None, None, np.ascontiguousarray(X).reshape(-1))
+    X = X.tocsr()
+    indices = np.ascontiguousarray(X.indices, dtype=np.int32)
+    return Rows(*X.shape, X.indptr.astype(np.int64), indices, np.ascontiguousarray(X.data))
 
 
 # Matrices

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
+from sl1max._core._scoring import Weights, score_rows, top_rows
 from sl1max.inputs import read_offset, read_rows
 from sl1max.moments import IN_CLASS
 
 LOG_HALF = np.log(0.5)
-BLOCK_CELLS = 1 << 20  # scores that `top_k` holds at once
+BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,12 +112,28 @@ class Model:
             return self.weights
         return self.parts[0] if side == IN_CLASS else self.parts[1]
 
+    @cached_property
+    def _by_feature(self) -> Weights:
+        by_feature = self.weights.tocsc()
+        return Weights(self.n_classes, by_feature.indptr, by_feature.indices, by_feature.data)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_by_feature"}
+
+    def _read_offset(self, offset, n_samples):
+        if offset is None:
+            return None
+        cancels = self.distribution == "conditional" and self.kind == "exclusive"
+        return read_offset(offset, n_samples, self.n_classes, per_example_cancels=cancels)
+
     def scores(self, X):
         """lambda_c . x_i, an array (n_samples, n_classes)."""
-        scores = read_rows(X, self.n_features) @ self.weights.T
-        return scores.toarray() if sparse.issparse(scores) else scores
+        rows = read_rows(X, self.n_features)
+        scores = np.empty((rows.n_rows, self.n_classes))
+        score_rows(self._by_feature, rows, np.zeros(self.n_classes), None, 0, rows.n_rows, scores)
+        return scores
 
-    def decision_function(self, X, offset=None):
+    def decision_function(self, X, offset=None, n_jobs=None):
         """One column per class; the greater, the likelier.
 
         Parameters
@@ -123,6 +141,8 @@ class Model:
         X : array or sparse matrix of shape (n_samples, n_features)
         offset : array of shape (n_samples,) or (n_samples, n_classes), optional
             Added to the scores, as in training.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
 
         Returns
         -------
@@ -130,61 +150,86 @@ class Model:
             Class-conditional: lambda_c . x - ln Z(c) + ln p~(c). Joint, exclusive: ln p(x, c) up to one
             constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds.
         """
-        decision = self.scores(X) + self.intercept
-        if offset is not None:
-            cancels = self.distribution == "conditional" and self.kind == "exclusive"
-            decision += read_offset(offset, *decision.shape, per_example_cancels=cancels)
+        rows = read_rows(X, self.n_features)
+        offset = self._read_offset(offset, rows.n_rows)
+        decision = np.empty((rows.n_rows, self.n_classes))
+
+        def score(first, last):
+            score_rows(self._by_feature, rows, self.intercept, offset, first, last, decision[first:last])
+
+        run_blocks(score, decision.shape, n_jobs)
         return decision
 
-    def log_proba(self, X, offset=None):
+    def log_proba(self, X, offset=None, n_jobs=None):
         """Log of the posterior p(c|x) (exclusive classes) or of p(y_c = 1|x) (independent classes).
 
         For class-conditional models of independent classes that is Bayes' rule with the training examples,
         equally likely, as p(x); it is cut off at 0.
         """
-        decision = self.decision_function(X, offset)
+        decision = self.decision_function(X, offset, n_jobs)
         if self.kind == "exclusive":
             return log_softmax(decision)
         if self.distribution == "class-conditional":
             return np.minimum(0.0, decision + np.log(self.mass))
         return -np.logaddexp(0.0, -decision)
 
-    def proba(self, X, offset=None):
+    def proba(self, X, offset=None, n_jobs=None):
         """Exponential of `log_proba`."""
-        return np.exp(self.log_proba(X, offset))
+        return np.exp(self.log_proba(X, offset, n_jobs))
 
-    def predict(self, X, offset=None):
+    def predict(self, X, offset=None, n_jobs=None):
         """The most likely class of each example; an indicator if trained on one with independent classes.
+
+        No array (n_samples, n_classes) is made.
 
         Returns
         -------
         ndarray of shape (n_samples,) or csr_array of int of shape (n_samples, n_classes)
             The indicator has ones where p(y_c = 1|x) > 0.5.
         """
+        rows = read_rows(X, self.n_features)
+        offset = self._read_offset(offset, rows.n_rows)
         if self.indicator and self.kind == "independent":
-            return sparse.csr_array((self.log_proba(X, offset) > LOG_HALF).astype(np.int64))
-        return self.classes[self.decision_function(X, offset).argmax(axis=1)]
+            return self._predict_indicator(rows, offset, n_jobs)
+        return self.classes[self._top(rows, offset, 1, n_jobs)[0][:, 0]]
 
-    def log_posterior(self, X, offset=None):
+    def _predict_indicator(self, rows, offset, n_jobs):
+        # p(y_c = 1|x) > 0.5, in terms of the decision values
+        threshold = LOG_HALF - np.log(self.mass) if self.distribution == "class-conditional" else 0.0
+
+        def find_likely(first, last):
+            decision = np.empty((last - first, self.n_classes))
+            score_rows(self._by_feature, rows, self.intercept, offset, first, last, decision)
+            likely = decision > threshold
+            return np.count_nonzero(likely, axis=1), np.nonzero(likely)[1]
+
+        shape = (rows.n_rows, self.n_classes)
+        counts, indices = map(np.concatenate, zip(*run_blocks(find_likely, shape, n_jobs), strict=True))
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return sparse.csr_array((np.ones(len(indices), np.int64), indices, indptr), shape=shape)
+
+    def log_posterior(self, X, offset=None, n_jobs=None):
         """Log of probabilities that sum to one over the classes, whatever the model.
 
         Exclusive classes: `log_proba`. Independent classes: p(y_c = 1|x) divided by its sum over the classes;
         class-conditional: Bayes' rule for examples that have one class each.
         """
         if self.kind == "exclusive" or self.distribution == "class-conditional":
-            return log_softmax(self.decision_function(X, offset))
-        return log_softmax(self.log_proba(X, offset))
+            return log_softmax(self.decision_function(X, offset, n_jobs))
+        return log_softmax(self.log_proba(X, offset, n_jobs))
 
-    def top_k(self, X, k):
+    def top_k(self, X, k, n_jobs=None):
         """The k classes with the greatest decision values for each example, best first.
 
-        Some rows are scored at a time: no array (n_samples, n_classes) is made.
+        One row of scores is held at a time: no array (n_samples, n_classes) is made.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         k : int
             At most the number of classes.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
 
         Returns
         -------
@@ -195,17 +240,18 @@ class Model:
         """
         if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
             raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
-        X = read_rows(X, self.n_features)
-        X = X.tocsr() if sparse.issparse(X) else X
-        order = np.empty((X.shape[0], k), np.intp)
-        best = np.empty((X.shape[0], k))
-        n_rows = max(1, BLOCK_CELLS // self.n_classes)
-        for low in range(0, X.shape[0], n_rows):
-            block = slice(low, low + n_rows)
-            decision = self.decision_function(X[block])
-            order[block] = np.argsort(-decision, axis=1, kind="stable")[:, :k]
-            best[block] = np.take_along_axis(decision, order[block], axis=1)
-        return self.classes[order], best
+        order, decision = self._top(read_rows(X, self.n_features), None, k, n_jobs)
+        return self.classes[order], decision
+
+    def _top(self, rows, offset, k, n_jobs):
+        order = np.empty((rows.n_rows, k), np.int32)
+        decision = np.empty((rows.n_rows, k))
+
+        def rank(first, last):
+            top_rows(self._by_feature, rows, self.intercept, offset, first, last, order, decision)
+
+        run_blocks(rank, (rows.n_rows, self.n_classes), n_jobs)
+        return order, decision
 
     def save(self, path):
         """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`."""
@@ -230,6 +276,18 @@ class Model:
         from sl1max.explain import constraints
 
         return constraints(self, X, y, **options)
+
+
+def run_blocks(task, shape, n_jobs):
+    """Results of ``task(first, last)`` for blocks of the rows of a table, in threads if n_jobs is given."""
+    n_rows, n_cols = shape
+    size = max(64, BLOCK_CELLS // n_cols)
+    blocks = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    if n_jobs is None or len(blocks) == 1:
+        return [task(*block) for block in blocks]
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(task)(*block) for block in blocks)
 
 
 def log_softmax(values):

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "inputs": {"_core"},
     "moments": {"inputs"},
     "regularization": {"inputs", "moments"},
-    "model": {"inputs", "moments", "persistence", "explain"},  # the last two by methods that forward
+    "model": {"_core", "inputs", "moments", "persistence", "explain"},  # the last two by methods that forward
     "persistence": {"exceptions", "model"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
