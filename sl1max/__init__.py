@@ -4,12 +4,17 @@ from sl1max.exceptions import ConvergenceWarning
 from sl1max.fit import fit
 from sl1max.model import Model
 from sl1max.monitor import FitProgress
+from sl1max.paths import PathResult, path
 
-__all__ = ["ConvergenceWarning", "FitProgress", "Model", "fit", "load"]
+__all__ = ["ConvergenceWarning", "FitProgress", "Model", "PathResult", "fit", "load", "path"]
 __version__ = "0.1.0"
 
 # Imported when asked for.
-_LAZY = {"load": "sl1max.persistence"}
+_LAZY = {
+    "MaxentClassifier": "sl1max.classifier",
+    "MaxentClassifierCV": "sl1max.selection",
+    "load": "sl1max.persistence",
+}
 
 
 def __getattr__(name):
@@ -17,7 +22,12 @@ def __getattr__(name):
         raise AttributeError(f"module 'sl1max' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    try:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "sklearn":
+            raise
+        raise ImportError(f"{name} needs scikit-learn >= 1.6: pip install sl1max[sklearn]") from error
     globals()[name] = value
     return value
 

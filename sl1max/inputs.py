@@ -373,7 +373,7 @@ def read_beta(beta, n_classes, n_features):
     return beta
 
 
-def check_options(*, tol, max_iter, n_jobs, callback, **named):
+def check_options(*, tol=1e-4, max_iter=None, n_jobs=None, callback=None, **named):
     """Refuse unknown names and impossible numbers."""
     for name, value in named.items():
         if not isinstance(value, str) or value not in OPTIONS[name]:

@@ -1,0 +1,133 @@
+"""Training that ends where the error on validation examples is least.
+
+All problems of a model go some way, a round, and then the model as it stands is judged. Each round is a call
+of `fit` that goes on from the last model, so that models of many classes need no more memory than otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from sl1max.fit import fit
+from sl1max.metrics import top_class_error
+from sl1max.model import Model
+from sl1max.monitor import print_line
+
+ROUND = {"auto": 1, "sequential": 100}  # iterations of each problem in a round; later a tenth of those made
+
+
+def fit_early_stopping(
+    X,
+    y,
+    X_val,
+    y_val,
+    *,
+    classes="auto",
+    solver="auto",
+    max_iter=None,
+    n_iter_no_change=10,
+    warm_start=None,
+    callback=None,
+    verbose=0,
+    **options,
+) -> tuple[Model, np.ndarray]:
+    """Train a model of exclusive classes until its validation error is least.
+
+    The error is looked at after every round: a Newton round for ``solver="auto"``, of which there are few, so
+    that the optimum may be passed in one; 100 single updates for ``solver="sequential"``, later a tenth of
+    those made so far, which is the finer choice.
+
+    Parameters
+    ----------
+    X, y : training set, as in `sl1max.fit`
+    X_val, y_val : validation set, of the same form
+    n_iter_no_change : int
+        Rounds without a smaller error after which training ends. It also ends at the optimum.
+    max_iter : int, optional
+        Most iterations of each problem over all rounds.
+    classes, solver, warm_start, callback, verbose, **options :
+        As in `sl1max.fit`. A true value of the callback ends the training.
+
+    Returns
+    -------
+    model : Model
+        The first one with the least validation error.
+    errors : ndarray
+        Share of validation examples, after every round, whose top class is not theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sl1max.early_stopping import fit_early_stopping
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (300, 20))
+    >>> y = X[:, 0] + X[:, 1] ^ (rng.random(300) < 0.1)
+    >>> model, errors = fit_early_stopping(X[:200], y[:200], X[200:], y[200:], solver="sequential")
+    >>> bool(errors.min() < 0.2)
+    True
+    """
+    if classes == "independent" or (classes == "auto" and np.ndim(y) == 2):
+        raise ValueError(
+            "early_stopping needs exclusive classes: independent ones have no validation error in common"
+        )
+    stop_asked = []
+
+    def end_round(progress):
+        if callback is not None and callback(progress):
+            stop_asked.append(progress)
+        return True
+
+    options |= {"classes": classes, "solver": solver, "callback": end_round}
+    labels = None if np.ndim(y) == 2 else np.unique(y)
+    model, best, errors, n_iter, size = warm_start, None, [], 0, ROUND.get(solver, 1)
+    while not stop_asked and (max_iter is None or np.max(n_iter) < max_iter):
+        left = size if max_iter is None else max_iter - int(np.max(n_iter))
+        before, model = model, fit(X, y, max_iter=min(size, left), warm_start=model, **options)
+        n_iter = n_iter + model.n_iter
+        size = max(size, int(np.max(n_iter)) // 10)
+        errors.append(top_class_error(y_val, model.decision_function(X_val), labels=labels))
+        least = int(np.argmin(errors))
+        if least == len(errors) - 1:
+            best = replace(model, n_iter=n_iter)
+        if verbose:
+            print_line(
+                f"round {len(errors)}: validation error {errors[-1]:.4f}, "
+                f"least {errors[least]:.4f} in round {least + 1}"
+            )
+        stuck = len(errors) > 1 and np.all(model.objective >= before.objective)
+        if len(errors) - 1 - least >= n_iter_no_change or np.all(model.converged) or stuck:
+            break
+    return best, np.array(errors)
+
+
+def split_validation(y, fraction, random_state):
+    """Rows for training and rows for validation, at random; every class keeps a training example.
+
+    Parameters
+    ----------
+    y : array of shape (n_samples,), or array or sparse matrix of shape (n_samples, n_classes)
+    fraction : float
+        Share of the examples to validate with, in (0, 1).
+    random_state : numpy.random.RandomState or numpy.random.Generator
+
+    Returns
+    -------
+    train, validation : ndarray of row numbers, ascending
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"validation_fraction={fraction!r} must be between 0 and 1")
+    n_samples = y.shape[0]
+    order = random_state.permutation(n_samples)
+    if y.ndim == 1:
+        _, first = np.unique(y[order], return_index=True)
+    else:
+        shuffled = sparse.csc_array(sparse.csr_array(y)[order])
+        shuffled.sort_indices()
+        first = shuffled.indices[shuffled.indptr[:-1][np.diff(shuffled.indptr) > 0]]
+    validation = np.delete(order, first)[: max(1, round(fraction * n_samples))]
+    if not len(validation):
+        raise ValueError("early_stopping needs more examples than classes, to set some aside for validation")
+    return np.delete(np.arange(n_samples), validation), np.sort(validation)
