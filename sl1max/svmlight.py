@@ -99,7 +99,7 @@ def read_svmlight(
         raise ValueError(f"multilabel must be True, False or 'auto', got {multilabel!r}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    name, text = _read_bytes(file)
+    name, text = read_bytes(file)
     n_rows, n_labels, n_entries = _svmlight.count(text)
     labels, label_ptr = np.empty(n_labels), np.empty(n_rows + 1, dtype=np.int64)
     indices, values = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
@@ -184,7 +184,7 @@ def write_svmlight(
             stream.write(block)
 
 
-def _read_bytes(file):
+def read_bytes(file):
     """The name of a file for messages, and its decompressed content."""
     if hasattr(file, "read"):
         name, text = getattr(file, "name", "<stream>"), file.read()

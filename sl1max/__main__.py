@@ -1,0 +1,8 @@
+"""``python -m sl1max``."""
+
+import sys
+
+from sl1max.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

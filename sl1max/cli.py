@@ -1,0 +1,634 @@
+"""The command ``sl1max``: train, predict, evaluate, inspect.
+
+What the user can mend is said in one line on stderr, with the exit code `BAD_INPUT`; a traceback is a bug.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+import warnings
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+import sl1max
+from sl1max.explain import Table, class_number, top_features
+from sl1max.inputs import OPTIONS
+from sl1max.metrics import top_class_error
+from sl1max.model import LOG_HALF, Model
+from sl1max.persistence import check_writable, load, replacing
+from sl1max.svmlight import read_bytes, read_svmlight
+
+OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
+CELLS_AT_ONCE = 1 << 22  # examples x classes of a prediction held in memory
+
+EXIT_CODES = """\
+exit codes:
+  0    done
+  2    wrong usage, unreadable or unwritable file, impossible data; one line on stderr says which
+  3    train: the model was saved, but its duality gap stayed above the target
+  130  interrupted
+"""
+DATA_HELP = """\
+data files:
+  svmlight (libsvm): a line "label feature:value ..." for each example; several labels are separated by
+  commas, features are numbered from 1 (--zero-based: from 0). Plain, .gz, .xz or .bz2.
+  .npz: a matrix as scipy.sparse.save_npz writes it, with --labels FILE: a .npy of labels or an indicator,
+  or a sparse indicator as .npz.
+"""
+EXAMPLES = {
+    None: """\
+examples:
+  sl1max train train.svm model.sl1max
+  sl1max evaluate model.sl1max test.svm
+  sl1max predict model.sl1max new.svm > labels.txt
+  sl1max inspect model.sl1max --class 3 --feature-names words.txt
+""",
+    "train": """\
+examples:
+  sl1max train train.svm.gz model.sl1max
+  sl1max train train.svm model.sl1max --distribution joint --beta 0.3 --jobs 4
+  sl1max train train.svm model.sl1max --beta 1 --beta-rule count     (C = 1 of scikit-learn)
+  sl1max train X.npz model.sl1max --labels y.npy --holdout 0.2 --seed 1
+""",
+    "predict": """\
+output: a line for each example: its label; for a model of label sets the labels with a probability above one
+half, separated by commas, or nothing. --top K: "label:probability" of the K most likely. --proba: a line
+of labels, then the probabilities of all classes, separated by tabs. Labels in the data are not looked at.
+
+examples:
+  sl1max predict model.sl1max new.svm --output labels.txt
+  sl1max predict model.sl1max new.svm --top 3
+  sl1max predict model.sl1max X.npz --proba --json
+""",
+    "evaluate": """\
+output: error, the share of examples whose most likely class is not among their labels; log_loss, the mean
+of -ln p(label) (exclusive classes); for label sets also precision, recall and their harmonic mean at the
+threshold one half, over all examples and classes together. A label that the model has not seen counts as
+missed, and a warning says which; log_loss leaves it out.
+
+examples:
+  sl1max evaluate model.sl1max test.svm
+  sl1max evaluate model.sl1max X_test.npz --labels y_test.npy --json
+""",
+    "inspect": """\
+examples:
+  sl1max inspect model.sl1max
+  sl1max inspect model.sl1max --class 3 --class 7 --top 20 --feature-names words.txt
+  sl1max inspect model.sl1max --json
+""",
+}
+
+
+class InputError(Exception):
+    """Something that the user can mend, in one line."""
+
+
+def main(argv=None) -> int:
+    """Run the command; see ``sl1max --help``.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments; those of the process unless given.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sl1max.cli import main
+    >>> folder = tempfile.mkdtemp()
+    >>> data, model = os.path.join(folder, "train.svm"), os.path.join(folder, "model.sl1max")
+    >>> with open(data, "w") as stream:
+    ...     _ = stream.write("1 1:1 3:1\\n1 1:1 2:1\\n0 2:1 3:1\\n0 2:1\\n")
+    >>> main(["train", data, model, "--distribution", "joint", "--json"])  # doctest: +ELLIPSIS
+    {"model": ..., "distribution": "joint", ...}
+    0
+    >>> main(["predict", model, data])
+    1
+    1
+    0
+    0
+    0
+    """
+    args = make_parser().parse_args(argv)
+    try:
+        with one_line_warnings():
+            code = args.run(args)
+            sys.stdout.flush()
+            return code
+    except InputError as error:
+        return _complain(error)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return OK
+        named = error.filename is not None and error.strerror is not None
+        return _complain(f"{error.filename}: {error.strerror}" if named else error)
+    except MemoryError as error:
+        return _complain(f"not enough memory: {error}")
+    except KeyboardInterrupt:
+        print("sl1max: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _complain(message):
+    print("sl1max: error:", " ".join(str(message).split()), file=sys.stderr)
+    return BAD_INPUT
+
+
+@contextlib.contextmanager
+def one_line_warnings():
+    """Show warnings as one line on stderr, without the place in our code."""
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        print("sl1max: warning:", message, file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextlib.contextmanager
+def blamed_on(path):
+    """Turn errors of a file's content into an `InputError` that names the file."""
+    try:
+        yield
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        text = str(error)
+        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+
+
+# Arguments
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(
+        prog="sl1max",
+        description="L1-regularised maximum-entropy classifiers on sparse data.",
+        epilog=EXAMPLES[None] + "\n" + DATA_HELP + "\n" + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"sl1max {sl1max.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_train(commands)
+    _add_predict(commands)
+    _add_evaluate(commands)
+    _add_inspect(commands)
+    return parser
+
+
+def _add_command(commands, name, run, summary, with_data=True):
+    epilog = "\n".join([EXAMPLES[name], *([DATA_HELP] if with_data else []), EXIT_CODES])
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_data_options(command, with_labels=True):
+    if with_labels:
+        command.add_argument("--labels", metavar="FILE", help="labels of a .npz, as .npy or sparse .npz")
+    command.add_argument("--zero-based", action="store_true", help="svmlight features are numbered from 0")
+
+
+def _add_json(command):
+    command.add_argument("--json", action="store_true", help="write JSON to standard output")
+
+
+CHOICES = {
+    "distribution": ("conditional", "what is modelled: p(c|x), p(x, c) or p(x|c)"),
+    "classes": (
+        "auto", "one class for each example, or a yes-or-no question for each class; auto: by the labels",
+    ),
+    "beta_rule": ("deviation", "scale beta by standard deviations / sqrt(m), or by 1 / m"),
+    "multilabel": ("duplicate", "exclusive classes: an example with K labels counts K times, or once"),
+    "solver": ("auto", "sequential is the algorithm of the paper"),
+}  # fmt: skip
+
+
+def _add_train(commands):
+    command = _add_command(commands, "train", train, "train a model and save it")
+    command.add_argument("data", metavar="DATA", help="training set, svmlight or .npz")
+    command.add_argument("model", metavar="MODEL", help="file to write, replaced when training is over")
+    _add_data_options(command)
+    command.add_argument(
+        "--label-sets", action="store_true", help="read labels as sets even if every example has just one"
+    )
+    command.add_argument(
+        "--n-features", type=int, metavar="N", help="number of features, if the file does not show all"
+    )
+    command.add_argument("--beta", type=float, default=0.5, help="strength of the regularisation (0.5)")
+    for name, (default, meaning) in CHOICES.items():
+        option = "--" + name.replace("_", "-")
+        command.add_argument(option, choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
+    command.add_argument("--no-intercept", action="store_true", help="no unpenalised constant for each class")
+    command.add_argument(
+        "--tol", type=float, default=1e-4, help="duality gap to reach, relative to the start (1e-4)"
+    )
+    command.add_argument("--max-iter", type=int, metavar="N", help="most iterations for each problem")
+    command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
+    command.add_argument(
+        "--holdout", type=float, metavar="SHARE", help="keep this share of the examples apart to test on"
+    )
+    command.add_argument("--seed", type=int, default=0, help="of the choice that --holdout makes (0)")
+    command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
+    _add_json(command)
+
+
+def _add_predict(commands):
+    command = _add_command(commands, "predict", predict, "predict the labels of examples")
+    command.add_argument("model", metavar="MODEL", help="file that train wrote")
+    command.add_argument("data", metavar="DATA", help="examples, svmlight or .npz")
+    _add_data_options(command, with_labels=False)
+    command.add_argument("--output", metavar="FILE", help="file to write instead of standard output")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--top", type=_positive, metavar="K", help="the K most likely classes")
+    what.add_argument("--proba", action="store_true", help="the probabilities of all classes")
+    command.add_argument("--json", action="store_true", help="a JSON object for each example")
+
+
+def _add_evaluate(commands):
+    command = _add_command(commands, "evaluate", evaluate, "compare predictions with the labels of examples")
+    command.add_argument("model", metavar="MODEL", help="file that train wrote")
+    command.add_argument("data", metavar="DATA", help="labelled examples, svmlight or .npz")
+    _add_data_options(command)
+    _add_json(command)
+
+
+def _add_inspect(commands):
+    command = _add_command(commands, "inspect", inspect, "show what a model has learnt", with_data=False)
+    command.add_argument("model", metavar="MODEL", help="file that train wrote")
+    command.add_argument(
+        "--class", dest="labels", action="append", metavar="LABEL", help="list the top features of this class"
+    )
+    command.add_argument("--top", type=_positive, default=10, metavar="N", help="how many to list (10)")
+    command.add_argument("--feature-names", metavar="FILE", help="a name for each feature, one in a line")
+    _add_json(command)
+
+
+def _positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+# Data
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """A data file: X; y, a vector of labels or an indicator; the labels of the indicator's columns."""
+
+    X: sparse.csr_array
+    y: np.ndarray | sparse.csr_array | None
+    columns: np.ndarray | None = None
+
+    def __len__(self):
+        return self.X.shape[0]
+
+    def take(self, rows):
+        """Some of the examples, and of an indicator's columns those that they have."""
+        if self.columns is None:
+            return replace(self, X=self.X[rows], y=self.y[rows])
+        y = self.y[rows]
+        seen = np.flatnonzero(np.asarray(y.sum(axis=0)).ravel())
+        return Examples(self.X[rows], y[:, seen], self.columns[seen])
+
+
+def read_examples(path, *, labels=None, label_sets=False, zero_based=False, n_features=None, with_y=True):
+    """Examples of a svmlight or .npz file."""
+    with blamed_on(path):
+        if not _is_npz(path):
+            if labels is not None:
+                raise ValueError("--labels is for .npz; a svmlight file holds its own labels")
+            X, y, columns = read_svmlight(
+                path, multilabel=label_sets or "auto", zero_based=zero_based, n_features=n_features
+            )
+            return Examples(X, *(_tidy(y, columns)))
+        X = sparse.csr_array(sparse.load_npz(path))
+    if n_features is not None and X.shape[1] != n_features:
+        raise InputError(f"{path}: {X.shape[1]} features, where {n_features} are needed")
+    if not with_y:
+        return Examples(X, None)
+    if labels is None:
+        raise InputError(f"{path}: a .npz has no labels: name their file with --labels")
+    with blamed_on(labels):
+        y = _read_labels(labels)
+        if y.shape[0] != X.shape[0]:
+            raise ValueError(f"{y.shape[0]} labels, but {path} has {X.shape[0]} examples")
+    if y.ndim == 1 and not label_sets:
+        return Examples(X, _whole_numbers(y))
+    if y.ndim == 1:
+        columns, codes = np.unique(_whole_numbers(y), return_inverse=True)
+        y = sparse.csr_array((np.ones(len(y)), codes, np.arange(len(y) + 1)), shape=(len(y), len(columns)))
+        return Examples(X, y, columns)
+    return Examples(X, sparse.csr_array(y), np.arange(y.shape[1]))
+
+
+def _is_npz(path):
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+    if not start:
+        raise InputError(f"{path}: the file is empty (0 bytes)")
+    return start == b"PK\x03\x04" or os.fspath(path).endswith(".npz")
+
+
+def _read_labels(path):
+    if _is_npz(path):
+        return sparse.load_npz(path)
+    y = np.load(path, allow_pickle=False)
+    if y.ndim not in (1, 2):
+        raise ValueError(f"labels must be a vector or an indicator: their shape is {y.shape}")
+    return y
+
+
+def _tidy(y, columns):
+    return (_whole_numbers(y), None) if columns is None else (y, _whole_numbers(columns))
+
+
+def _whole_numbers(labels):
+    """Floating-point labels that are whole numbers as integers."""
+    if labels.dtype.kind != "f" or not (np.abs(labels) < 2**53).all() or (labels % 1).any():
+        return labels
+    return labels.astype(np.int64)
+
+
+def read_names(path, n_features):
+    """One name for each feature."""
+    with blamed_on(path):
+        _, content = read_bytes(path)
+        names = content.decode().splitlines()
+        if len(names) != n_features:
+            raise ValueError(f"{len(names)} names, but the model has {n_features} features")
+    return names
+
+
+def load_model(path) -> Model:
+    with blamed_on(path):
+        return load(path)
+
+
+# Commands
+
+
+def train(args):
+    check_writable(args.model)
+    if args.holdout is not None and not 0 < args.holdout < 1:
+        raise InputError(f"--holdout {args.holdout:g} must be between 0 and 1")
+    examples = read_examples(
+        args.data, labels=args.labels, label_sets=args.label_sets, zero_based=args.zero_based,
+        n_features=args.n_features,
+    )  # fmt: skip
+    apart = None
+    if args.holdout is not None:
+        order = np.random.default_rng(args.seed).permutation(len(examples))
+        n_apart = max(1, round(args.holdout * len(examples)))
+        apart, examples = examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
+    start = time.monotonic()
+    with blamed_on(args.data):
+        model = sl1max.fit(
+            examples.X,
+            examples.y,
+            distribution=args.distribution,
+            classes=args.classes,
+            beta=args.beta,
+            beta_rule=args.beta_rule,
+            fit_intercept=not args.no_intercept,
+            solver=args.solver,
+            tol=args.tol,
+            max_iter=args.max_iter,
+            multilabel=args.multilabel,
+            n_jobs=args.jobs,
+            verbose=int(sys.stderr.isatty() and not args.quiet),
+        )
+    seconds = time.monotonic() - start
+    if examples.columns is not None:
+        model = replace(model, classes=examples.columns)
+    model.save(args.model)
+    report = {"model": args.model} | describe(model) | {"seconds": round(seconds, 3)}
+    report["bytes"] = os.path.getsize(args.model)
+    if apart is not None:
+        report["holdout"] = measure(model, apart, f"the held-out part of {args.data}")
+    print_report(report, args.json)
+    return OK if report["converged"] else NOT_CONVERGED
+
+
+def predict(args):
+    model = load_model(args.model)
+    if args.output is not None:
+        check_writable(args.output)
+    # Labels in the file are not looked at, so that any number of them will do.
+    examples = read_examples(
+        args.data, label_sets=True, zero_based=args.zero_based, n_features=model.n_features, with_y=False
+    )
+    lines = prediction_lines(model, examples.X, top=args.top, proba=args.proba, as_json=args.json)
+    if args.output is None:
+        for line in lines:
+            print(line)
+        return OK
+    with replacing(args.output) as stream:
+        for line in lines:
+            stream.write(f"{line}\n".encode())
+    return OK
+
+
+def prediction_lines(model, X, *, top, proba, as_json):
+    """A line for each example."""
+    labels = model.classes.tolist()
+    if proba and not as_json:
+        yield "\t".join(map(str, labels))
+    sets = model.indicator and model.kind == "independent"
+    for rows in chunks(model, X):
+        if proba or top is not None:
+            for probs in model.proba(rows):
+                if proba and not as_json:
+                    yield "\t".join(f"{prob:.6g}" for prob in probs)
+                elif proba:
+                    yield json.dumps({"proba": dict(zip(map(str, labels), probs.tolist(), strict=True))})
+                else:
+                    best = np.argsort(-probs, kind="stable")[:top].tolist()
+                    if as_json:
+                        best = [{"label": labels[c], "proba": float(probs[c])} for c in best]
+                        yield json.dumps({"top": best})
+                    else:
+                        yield " ".join(f"{labels[c]}:{probs[c]:.6g}" for c in best)
+        elif sets:
+            for row in model.predict(rows).toarray():
+                held = [labels[c] for c in np.flatnonzero(row)]
+                yield json.dumps({"labels": held}) if as_json else ",".join(map(str, held))
+        else:
+            for label in model.predict(rows).tolist():
+                yield json.dumps({"label": label}) if as_json else str(label)
+
+
+def evaluate(args):
+    model = load_model(args.model)
+    examples = read_examples(
+        args.data, labels=args.labels, zero_based=args.zero_based, n_features=model.n_features
+    )
+    print_report(measure(model, examples, args.data), args.json)
+    return OK
+
+
+def measure(model: Model, examples: Examples, name):
+    """Error and so on of a model on labelled examples."""
+    truth, unseen, n_unseen = match_labels(model, examples, name)
+    if unseen:
+        shown = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+        warnings.warn(f"{name}: labels that the model has not seen: {shown}", UserWarning, stacklevel=2)
+    errors = log_loss = n_hits = n_given = 0.0
+    start = 0
+    for rows in chunks(model, examples.X):
+        held = truth[start : start + rows.shape[0]]
+        start += rows.shape[0]
+        errors += rows.shape[0] * top_class_error(held, model.decision_function(rows))
+        log_proba = model.log_proba(rows)
+        log_loss -= held.multiply(log_proba).sum()
+        given = log_proba > LOG_HALF
+        n_given += given.sum()
+        n_hits += held.multiply(given).sum()
+    report = {"examples": len(examples), "error": errors / len(examples)}
+    if model.kind == "exclusive":
+        report["log_loss"] = log_loss / truth.nnz if truth.nnz else None
+    if model.indicator:
+        n_true = truth.nnz + n_unseen
+        report["precision"] = n_hits / n_given if n_given else None
+        report["recall"] = n_hits / n_true if n_true else None
+        report["f_measure"] = 2 * n_hits / (n_given + n_true) if n_given + n_true else None
+    report["unseen_labels"] = unseen
+    return {key: float(value) if isinstance(value, np.floating) else value for key, value in report.items()}
+
+
+def match_labels(model, examples, name):
+    """Indicator of the model's classes; the labels that it does not have; and how often these occur."""
+    if examples.columns is None:
+        labels, codes = np.unique(examples.y, return_inverse=True)
+        indptr = np.arange(len(codes) + 1)
+        y = sparse.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(codes), len(labels)))
+    else:
+        labels, y = examples.columns, examples.y.copy()
+        y.eliminate_zeros()
+    if (labels.dtype.kind in "UTO") != (model.classes.dtype.kind in "UTO"):
+        raise InputError(f"{name}: its labels are {labels.dtype}, those of the model {model.classes.dtype}")
+    column = {label: c for c, label in enumerate(model.classes.tolist())}
+    target = np.array([column.get(label, -1) for label in labels.tolist()], np.int64)
+    y = y.tocoo()
+    known = target[y.col] >= 0
+    cells = (y.row[known], target[y.col[known]])
+    truth = sparse.csr_array((np.ones(known.sum()), cells), shape=(len(examples), model.n_classes))
+    unseen = labels[np.unique(y.col[~known])].tolist()
+    return truth, unseen, int((~known).sum())
+
+
+def chunks(model, X):
+    """The rows of X in pieces whose predictions fit in memory."""
+    step = max(1, CELLS_AT_ONCE // model.n_classes)
+    for start in range(0, X.shape[0], step):
+        yield X[start : start + step]
+
+
+def inspect(args):
+    model = load_model(args.model)
+    names = None if args.feature_names is None else read_names(args.feature_names, model.n_features)
+    known = {str(label): label for label in model.classes.tolist()}
+    for text in args.labels or ():
+        if text not in known:
+            with blamed_on(args.model):
+                class_number(model, text)
+    wanted = list(known.values()) if args.labels is None else [known[text] for text in args.labels]
+    tops = {label: top_features(model, label, args.top, feature_names=names) for label in wanted}
+    if args.json:
+        tops = [{"class": label, "features": _records(top)} for label, top in tops.items()]
+        print_report({"model": args.model} | describe(model) | {"top_features": tops}, as_json=True)
+        return OK
+    print_report({"model": args.model} | describe(model), as_json=False)
+    if args.labels is None:
+        print(f"\n{_overview(model, tops)}")
+        return OK
+    for label, top in tops.items():
+        print(f"\nclass {label}:", f"\n{top!r}" if len(top) else " no weights", sep="")
+    return OK
+
+
+def _records(table):
+    return [dict(zip(table.columns, row, strict=True)) for row in table]
+
+
+def _overview(model, tops):
+    """A line for each class: its share, the number of its weights, and the first of them."""
+    sizes = np.diff(model.weights.indptr)
+    first = [" ".join(f"{name}:{weight:+.3g}" for name, weight in top[:5]) for top in tops.values()]
+    rows = [
+        (str(label), prior, size, text)
+        for label, prior, size, text in zip(tops, model.class_prior, sizes, first, strict=True)
+    ]
+    kinds = [("class", object), ("share", float), ("weights", int), ("greatest weights", object)]
+    return repr(Table(np.array(rows, kinds)))
+
+
+def describe(model: Model):
+    """The model in plain numbers and words."""
+    return {
+        "distribution": model.distribution,
+        "classes": model.kind,
+        "label_sets": model.indicator,
+        "n_classes": model.n_classes,
+        "n_features": model.n_features,
+        "n_weights": int(model.weights.nnz),
+        "n_examples": model.mass,
+        "beta": model.beta,
+        "beta_rule": model.beta_rule,
+        "solver": model.solver,
+        "tol": model.tol,
+        "objective": float(np.sum(model.objective)),
+        "dual_gap": float(np.sum(model.dual_gap)),
+        "converged": bool(np.all(model.converged)),
+    }
+
+
+def print_report(report, as_json):
+    """JSON on one line, infinities being null; or a line ``name: value`` for each entry."""
+    if as_json:
+        print(json.dumps(_finite(report)))
+        return
+    for name, value in report.items():
+        if isinstance(value, dict):
+            print(f"{name}:")
+            for inner, inner_value in value.items():
+                print(f"  {inner}: {_plain(inner_value)}")
+        else:
+            print(f"{name}: {_plain(value)}")
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _plain(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) if value else "none"
+    return f"{value:.6g}" if isinstance(value, float) else "-" if value is None else str(value)
