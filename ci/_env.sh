@@ -14,6 +14,7 @@ export PYTHONNOUSERSITE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 OPENBLAS_NUM_THREADS=1
 [ -t 1 ] || export NO_COLOR=1
 
 venv=$PWD/.venv
+workers=(--numprocesses=auto --maxprocesses=4)  # of pytest
 
 say() { printf '\n== %s\n' "$*"; }
 
