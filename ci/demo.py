@@ -40,7 +40,7 @@ def print_table(data):
         figures = f"{error:.2f}", f"{paper:.2f}", f"{weights:.0f}", f"{seconds:.2f}", f"{gap:.0e}"
         print(row.format(name, distribution, classes, *figures), flush=True)
     print(
-        "\nerror: % of pages whose top class is wrong, 4-fold cross-validation; beside it the paper's figure\n"
+        "\nerror: % of pages whose top class is wrong, 4-fold cross-validation; beside it the paper's\n"
         "weights: nonzero, mean of the folds; seconds: training, sum of the folds, one thread\n"
         "gap: worst certified distance to the optimum, relative to the objective with all weights zero"
     )
@@ -50,7 +50,8 @@ def print_top_features(data):
     model = sl1max.fit(data.X_train, data.y_train, distribution="conditional", classes="independent")
     share = data.X_train.mean(axis=0)
     spread = np.sqrt(share * (1 - share))
-    print(f"\nTrained on all pages: {model}.\nThe words that matter most (weight times spread), with weights:\n")
+    print(f"\nTrained on all pages: {model}.")
+    print("The words that matter most (weight times spread), with their weights:\n")
     for c, name in enumerate(data.class_names):
         weights = model.weights[[c]].toarray().ravel()
         order = np.argsort(weights * spread)
