@@ -1,0 +1,74 @@
+import numpy as np
+
+class Columns:
+    extent: np.ndarray
+    reach: np.ndarray
+    reach_with_zero: np.ndarray
+    rms: np.ndarray
+    def __init__(
+        self,
+        n_rows: int,
+        n_cols: int,
+        indptr: np.ndarray | None,
+        indices: np.ndarray | None,
+        values: np.ndarray | None,
+    ) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_cols(self) -> int: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def dense(self) -> bool: ...
+    @property
+    def binary(self) -> bool: ...
+
+class Problem:
+    columns: Columns
+    emp_mean: np.ndarray
+    beta: np.ndarray
+    def __init__(
+        self,
+        columns: Columns,
+        emp_mean: np.ndarray,
+        beta: np.ndarray,
+        target: np.ndarray,
+        mass: np.ndarray,
+        *,
+        pooled: bool,
+        reference: bool = False,
+        intercept: bool = False,
+        offset: np.ndarray | None = None,
+    ) -> None: ...
+
+class Solver:
+    problem: Problem
+    tol: float
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        algorithm: str = "newton",
+        tol: float = 1e-4,
+        pricing: str = "partial",
+        warm_start: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None,
+    ) -> None: ...
+    def run(self, n: int, stop: np.ndarray | None = None) -> str: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def dual_gap(self) -> float: ...
+    @property
+    def objective_zero(self) -> float: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def log_z(self) -> float: ...
+    @property
+    def counters(self) -> dict[str, int]: ...
+    @property
+    def last_step(self) -> tuple[int, int, float, float] | None: ...
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+    def intercept(self) -> np.ndarray: ...
+    def expectations(self) -> np.ndarray: ...
