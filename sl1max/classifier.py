@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -36,10 +36,11 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
 
     # Reading
 
-    def _read_training_set(self, X, y):
+    def _read_training_set(self, X, y, sample_weight):
         refuse_text(X)
         X, y = validate_data(self, X, y, accept_sparse=FORMATS, multi_output=True, ensure_all_finite=False)
         self._check_finite(X)
+        check_consistent_length(X, sample_weight)
         if not sparse.issparse(y) and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         target = "multilabel-indicator" if sparse.issparse(y) else type_of_target(y, "y", raise_unknown=True)
@@ -77,7 +78,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             For two labels the value of the second less that of the first. See `Model.decision_function`.
         """
         X = self._read_rows(X)
-        decision = self.model_.decision_function(X)
+        decision = self.model_.decision_function(X, n_jobs=self.n_jobs)
         return decision[:, 1] - decision[:, 0] if self._one_against_other else decision
 
     def predict(self, X):
@@ -94,7 +95,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             exclusive classes, a one for the most likely class.
         """
         X = self._read_rows(X)
-        labels = self.model_.predict(X)
+        labels = self.model_.predict(X, n_jobs=self.n_jobs)
         if not self.model_.indicator:
             return labels
         if self.model_.kind == "exclusive":
@@ -106,7 +107,8 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X):
         """Log of `predict_proba`."""
         X = self._read_rows(X)
-        return self.model_.log_proba(X) if self.model_.indicator else self.model_.log_posterior(X)
+        log_proba = self.model_.log_proba if self.model_.indicator else self.model_.log_posterior
+        return log_proba(X, n_jobs=self.n_jobs)
 
     def predict_proba(self, X):
         """Probability of each class.
@@ -138,7 +140,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         X = self._read_rows(X)
         if self.model_.kind != "independent":
             raise ValueError('predict_proba_independent needs a model with classes="independent"')
-        return self.model_.proba(X)
+        return self.model_.proba(X, n_jobs=self.n_jobs)
 
     def predict_top_k(self, X, k):
         """The k most likely classes of each example, best first; no array (n_samples, n_classes) is made.
@@ -155,7 +157,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             Labels; column numbers for an indicator. ``model_.top_k`` gives the decision values too.
         """
         X = self._read_rows(X)
-        labels, _ = self.model_.top_k(X, k)
+        labels, _ = self.model_.top_k(X, k, n_jobs=self.n_jobs)
         return labels
 
     # Fitted attributes
@@ -244,7 +246,7 @@ class MaxentClassifier(MaxentPredictor):
     n_iter_no_change : int
         Looks at the validation error without a smaller one after which training ends.
     n_jobs : int, optional
-        Threads, for models that are solved class by class; the result does not depend on it.
+        Threads, for predictions and for models solved class by class; the result does not depend on it.
     callback : callable, optional
         Called with a `FitProgress` now and then; a true value ends that problem there.
     random_state : int or RandomState, optional
@@ -351,7 +353,7 @@ class MaxentClassifier(MaxentPredictor):
             raise ValueError("X_val and y_val must be given together")
         if X_val is not None and not self.early_stopping:
             raise ValueError("X_val and y_val are for early stopping, but early_stopping is False")
-        X, y = self._read_training_set(X, y)
+        X, y = self._read_training_set(X, y, sample_weight)
         options = {name: getattr(self, name) for name in FIT_OPTIONS}
         options["sample_weight"] = weigh_classes(self.class_weight, y, sample_weight)
         options["warm_start"] = getattr(self, "model_", None) if self.warm_start else None
@@ -376,9 +378,8 @@ class MaxentClassifier(MaxentPredictor):
 
 
 def refuse_text(X):
-    """Say what to do with text, before scikit-learn finds something else wrong with it; not for frames."""
-    if not hasattr(X, "columns"):
-        as_array(X)
+    """Say what to do with text, before scikit-learn finds something else wrong with it."""
+    as_array(X[:1] if hasattr(X, "columns") else X)
 
 
 def weigh_classes(class_weight, y, sample_weight):

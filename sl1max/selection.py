@@ -44,7 +44,7 @@ class MaxentClassifierCV(MaxentPredictor):
     cv : int, splitter or iterable, optional
         Folds: five if not given, stratified if y is a vector of labels.
     n_jobs : int, optional
-        Threads, over folds and models; the result does not depend on it.
+        Threads, over folds and models and for predictions; the result does not depend on it.
     verbose : int
         1: a line on stderr for each fold.
 
@@ -133,7 +133,7 @@ class MaxentClassifierCV(MaxentPredictor):
         MaxentClassifierCV
             Itself.
         """
-        X, y = self._read_training_set(X, y)
+        X, y = self._read_training_set(X, y, sample_weight)
         X = X.tocsr() if sparse.issparse(X) else X
         split_params, score_params = self._route(sample_weight, params)
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
