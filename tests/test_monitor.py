@@ -1,0 +1,83 @@
+"""Progress on a terminal."""
+
+import io
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sl1max
+from sl1max.monitor import Bar, FitProgress, format_seconds, way_done
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+    def drawn(self):
+        """What was written over what."""
+        return [line.rstrip() for line in re.split(r"[\r\n]", self.getvalue()) if line.strip()]
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sl1max.monitor.sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setenv("COLUMNS", "100")
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("classes", "distribution"), [("independent", "conditional"), ("independent", "joint")]
+)
+def test_bar_of_many_problems(terminal, classes, distribution):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)
+    sl1max.fit(X, y, classes=classes, distribution=distribution, verbose=1)
+    last = terminal.drawn()[-1]
+    assert re.fullmatch(r"sl1max: 4/4 classes \[#{24}\] gap \d\.\de-\d\d, 0:00 left", last)
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_bar_of_one_problem(terminal):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)
+    sl1max.fit(X, y, verbose=1)
+    assert terminal.drawn()[-1].startswith("sl1max: all classes [#")
+    sl1max.fit(X, y)
+    assert len(terminal.drawn()) < 5
+
+
+def test_time_left(terminal, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sl1max.monitor.time.monotonic", lambda: now[0])
+    bar = Bar(["a", "b"])
+    bar.show(FitProgress("a", 1, 1.0, 1e-1, 1e-5), "running", False)
+    now[0] = 60.0
+    bar.show(FitProgress("a", 5, 1.0, 1e-3, 1e-5), "running", False)  # half of the first of two
+    assert terminal.drawn()[-1] == f"sl1max: 0/2 classes [{'#' * 6}{'-' * 18}] gap 1.0e-03, 3:00 left"
+    now[0] = 100.0
+    bar.show(FitProgress("a", 9, 1.0, 1e-6, 1e-5), "converged", True)
+    assert terminal.drawn()[-1] == f"sl1max: 1/2 classes [{'#' * 12}{'-' * 12}] gap 1.0e-06, 1:40 left"
+
+
+def test_the_line_ends_when_a_fit_fails(terminal):
+    def fail(progress):
+        raise RuntimeError("from the callback")
+
+    X, y = np.eye(6), [0, 1, 2] * 2
+    with pytest.raises(RuntimeError):
+        sl1max.fit(X, y, verbose=1, callback=fail)
+    assert terminal.getvalue().endswith("\n")
+
+
+def test_way_done():
+    assert way_done(1e-1, 1e-3, 1e-5) == pytest.approx(0.5)
+    assert way_done(1e-1, 1.0, 1e-5) == 0
+    assert way_done(1e-1, 1e-9, 1e-5) == 1
+    assert way_done(np.inf, 1e-3, 1e-5) == way_done(1e-6, 1e-7, 1e-5) == way_done(1.0, 0.0, 1e-5) == 0
+
+
+def test_format_seconds():
+    assert [format_seconds(s) for s in (0, 59.6, 61, 3661)] == ["0:00", "1:00", "1:01", "1:01:01"]
