@@ -12,7 +12,7 @@ import sl1max
 
 PACKAGE = Path(__file__).parent.parent / "sl1max"
 
-# What each module below `fit` may import of the package.
+# What each module below the estimators may import of the package.
 MAY_IMPORT = {
     "exceptions": set(),
     "monitor": set(),
@@ -24,6 +24,8 @@ MAY_IMPORT = {
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
     "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
+    "early_stopping": {"fit", "metrics", "model", "monitor"},
+    "paths": {"fit", "inputs", "model"},
 }
 HEAVY = {"joblib", "sklearn", "pandas", "polars", "matplotlib"}
 
