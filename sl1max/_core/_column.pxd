@@ -11,10 +11,13 @@ from sl1max._core._types cimport column_t, columns_t, idx_t, pair_t, ptr_t
 
 cdef extern from *:
     """
-    /* A z that shrinks by more than this in one step has lost too many digits to be kept up by differences. */
-    #define SL1MAX_MAX_SHRINK 1e-4
+    /* Fresh, a z per example lies between 1 and the number of cells. Kept up by differences outside these bounds
+       it would lose too many digits. */
+    #define SL1MAX_MIN_Z 1e-4
+    #define SL1MAX_MAX_Z 1e6
     """
-    const double MAX_SHRINK "SL1MAX_MAX_SHRINK"
+    const double MIN_Z "SL1MAX_MIN_Z"
+    const double MAX_Z "SL1MAX_MAX_Z"
 
 
 cdef inline column_t get_column(const columns_t* X, ptr_t j) noexcept nogil:
@@ -143,7 +146,7 @@ cdef inline double column_scale(column_t column, double delta, double* weight) n
 
 cdef inline bint column_scale_each(column_t column, double delta, double* weight,
                                    double* z, double* inv_z) noexcept nogil:
-    """weight *= exp(delta * x) and the z of every example it touches; true if digits were lost."""
+    """weight *= exp(delta * x) and the z of every example it touches; true if one has to be refreshed."""
     cdef double factor = exp(delta), before, after, new_z
     cdef bint lost = False
     cdef idx_t i
@@ -153,7 +156,7 @@ cdef inline bint column_scale_each(column_t column, double delta, double* weight
         before = weight[i]
         after = before * (factor if column.values == NULL else exp(delta * value_at(column, p)))
         new_z = z[i] + (after - before)
-        lost |= new_z < MAX_SHRINK * z[i]
+        lost |= not MIN_Z < new_z < MAX_Z
         weight[i] = after
         z[i] = new_z
         inv_z[i] = 1.0 / new_z

@@ -9,7 +9,7 @@ search. The Hessian, with u q the flow of a block and x the column of a coordina
 
 The intercept is one more column, of ones, without penalty.
 """
-from libc.math cimport INFINITY, expm1, fabs, log1p
+from libc.math cimport INFINITY, copysign, exp, expm1, fabs, log, log1p
 from libc.stdlib cimport free as c_free, realloc
 from libc.string cimport memset
 
@@ -28,8 +28,11 @@ cdef extern from *:
     """
     /* Coordinates in one Newton system: its matrix takes 32 MB. */
     #define SL1MAX_MAX_NEWTON 2048
+    /* Steps with one Hessian. */
+    #define SL1MAX_MAX_STEPS 8
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
+    const int MAX_STEPS "SL1MAX_MAX_STEPS"
 
 
 cdef struct workset_t:
@@ -45,9 +48,17 @@ cdef struct workset_t:
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
     ptr_t slot_capacity
     double* hessian             # (K, K)
+    double* face                # (A, A) its rows and columns at the active slots
+    ptr_t n_active
+    idx_t* active               # (A,)
     double* slope               # (K,) gradient of the loss
     double* step                # (K,)
     double* product             # (K,) hessian @ step
+    double* face_slope          # (A,)
+    double* face_step
+    double* face_residual
+    double* face_direction
+    double* face_product
 
 
 cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
@@ -70,9 +81,16 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
     if n_slots > work.slot_capacity:
         work.slot_capacity = 0
         if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
+                and grow(<void**> &work.face, n_slots * n_slots * sizeof(double))
+                and grow(<void**> &work.active, n_slots * sizeof(idx_t))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
-                and grow(<void**> &work.product, n_slots * sizeof(double))):
+                and grow(<void**> &work.product, n_slots * sizeof(double))
+                and grow(<void**> &work.face_slope, n_slots * sizeof(double))
+                and grow(<void**> &work.face_step, n_slots * sizeof(double))
+                and grow(<void**> &work.face_residual, n_slots * sizeof(double))
+                and grow(<void**> &work.face_direction, n_slots * sizeof(double))
+                and grow(<void**> &work.face_product, n_slots * sizeof(double))):
             return False
         work.slot_capacity = n_slots
     return True
@@ -83,9 +101,16 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.entry_value)
     c_free(work.entry_prob)
     c_free(work.hessian)
+    c_free(work.face)
+    c_free(work.active)
     c_free(work.slope)
     c_free(work.step)
     c_free(work.product)
+    c_free(work.face_slope)
+    c_free(work.face_step)
+    c_free(work.face_residual)
+    c_free(work.face_direction)
+    c_free(work.face_product)
 
 
 cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
@@ -204,7 +229,7 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
     start[0] = 0
 
 
-cdef inline void hessian_row(const problem_t* problem, const state_t* state, workset_t* work, column_t column,
+cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, column_t column,
                              ptr_t slot, ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
     """Entries 0..slot of row `slot`, from the flow of its block: walk the column, and each row it meets up to it."""
     cdef ptr_t p, e
@@ -213,6 +238,7 @@ cdef inline void hessian_row(const problem_t* problem, const state_t* state, wor
     for p in range(column.size):
         i = row_at(column, p)
         pull = state.flow[i] * value_at(column, p)
+        state.counters.nonzeros += work.row_start[i + 1] - work.row_start[i]
         for e in range(work.row_start[i], work.row_start[i + 1]):
             other = work.entry_slot[e]
             if other > slot:
@@ -267,33 +293,159 @@ cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_
             hessian[other * size + slot] = hessian[slot * size + other]
 
 
-cdef inline void minimise_model(const problem_t* problem, const state_t* state, workset_t* work,
-                                ptr_t low, ptr_t high) noexcept nogil:
-    """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|, by coordinate descent; product = hessian @ step"""
-    cdef ptr_t size = high - low, slot, other, k, n_sweeps
-    cdef double delta, diagonal, worst, first_worst = 0.0
+cdef inline double model_sweep(const problem_t* problem, state_t* state, workset_t* work,
+                               ptr_t low, ptr_t high) noexcept nogil:
+    """Minimise the model over each slot in turn; returns the decrease."""
+    cdef ptr_t size = high - low, slot, other, k
+    cdef double delta, lam, decrease = 0.0
     cdef double* row
+    for slot in range(size):
+        row = work.hessian + slot * size
+        if row[slot] <= 0.0:
+            continue
+        k = work.coords[low + slot]
+        lam = state.lam[k] + work.step[slot]
+        delta = minimise_quadratic(work.slope[slot] + work.product[slot], row[slot], problem.beta[k], lam)
+        if delta != 0.0:
+            decrease -= (delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * row[slot])
+                         + penalty_change(lam, delta, problem.beta[k]))
+            work.step[slot] += delta
+            for other in range(size):
+                work.product[other] += delta * row[other]
+            state.counters.nonzeros += size
+    return decrease
+
+
+cdef inline void gather_face(const problem_t* problem, const state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high) noexcept nogil:
+    """The active slots, those with a weight or none to pay; the model's Hessian and slope, penalty included, on them."""
+    cdef ptr_t size = high - low, slot, a, b, k
+    cdef double lam
+    cdef double* row
+    work.n_active = 0
+    for slot in range(size):
+        k = work.coords[low + slot]
+        lam = state.lam[k] + work.step[slot]
+        if work.hessian[slot * size + slot] > 0.0 and (lam != 0.0 or problem.beta[k] == 0.0):
+            work.active[work.n_active] = <idx_t> slot
+            work.face_slope[work.n_active] = (
+                work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
+            work.n_active += 1
+    for a in range(work.n_active):
+        row = work.hessian + work.active[a] * size
+        for b in range(work.n_active):
+            work.face[a * work.n_active + b] = row[work.active[b]]
+
+
+cdef inline double dot(const double* x, const double* y, ptr_t size) noexcept nogil:
+    cdef double sum0 = 0.0, sum1 = 0.0, sum2 = 0.0, sum3 = 0.0
+    cdef ptr_t a = 0
+    while a < size - 3:
+        sum0 += x[a] * y[a]
+        sum1 += x[a + 1] * y[a + 1]
+        sum2 += x[a + 2] * y[a + 2]
+        sum3 += x[a + 3] * y[a + 3]
+        a += 4
+    while a < size:
+        sum0 += x[a] * y[a]
+        a += 1
+    return (sum0 + sum1) + (sum2 + sum3)
+
+
+cdef inline void solve_face(state_t* state, workset_t* work) noexcept nogil:
+    """face_step = -face^-1 @ face_slope, by conjugate gradients preconditioned by the diagonal."""
+    cdef ptr_t size = work.n_active, a, b, iteration
+    cdef double norm = 0.0, first_norm, old_norm, curvature, scale, step
+    cdef double* row
+    for a in range(size):
+        work.face_step[a] = 0.0
+        work.face_residual[a] = -work.face_slope[a]
+        work.face_direction[a] = work.face_residual[a] / work.face[a * size + a]
+        norm += work.face_residual[a] * work.face_direction[a]
+    first_norm = norm
+    for iteration in range(min(size + 10, 64)):
+        state.counters.nonzeros += size * size
+        if not norm > 1e-8 * first_norm or interrupted(state):
+            return
+        curvature = scale = 0.0
+        for a in range(size):
+            row = work.face + a * size
+            work.face_product[a] = dot(row, work.face_direction, size)
+            curvature += work.face_product[a] * work.face_direction[a]
+            scale += row[a] * work.face_direction[a] * work.face_direction[a]
+        # A direction without curvature but for rounding: the face is singular there (a shift of all classes, twins).
+        if not curvature > 1e-12 * scale:
+            return
+        step = norm / curvature
+        old_norm = norm
+        norm = 0.0
+        for a in range(size):
+            work.face_step[a] += step * work.face_direction[a]
+            work.face_residual[a] -= step * work.face_product[a]
+            norm += work.face_residual[a] * work.face_residual[a] / work.face[a * size + a]
+        for a in range(size):
+            work.face_direction[a] = (work.face_residual[a] / work.face[a * size + a]
+                                      + norm / old_norm * work.face_direction[a])
+
+
+cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t low,
+                                double length) noexcept nogil:
+    """face_direction = length * face_step, weights stopped at zero; returns the change of the model."""
+    cdef ptr_t size = work.n_active, a, k
+    cdef double lam, delta, change = 0.0
+    for a in range(size):
+        k = work.coords[low + work.active[a]]
+        lam = state.lam[k] + work.step[work.active[a]]
+        delta = length * work.face_step[a]
+        if problem.beta[k] > 0.0 and (lam + delta) * lam <= 0.0:
+            delta = -lam
+        work.face_direction[a] = delta
+        change += work.face_slope[a] * delta        # the penalty is linear: no weight crosses zero
+    for a in range(size):
+        if work.face_direction[a] != 0.0:
+            change += 0.5 * work.face_direction[a] * dot(work.face + a * size, work.face_direction, size)
+    return change
+
+
+cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work,
+                                 ptr_t low, ptr_t high) noexcept nogil:
+    """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
+    cdef ptr_t size = high - low, a, slot, other
+    cdef double length = 1.0, change = 0.0
+    cdef double* row
+    gather_face(problem, state, work, low, high)
+    solve_face(state, work)
+    while length > 1e-3:
+        change = move_on_face(problem, state, work, low, length)
+        if change < 0.0:
+            break
+        length *= 0.25
+    if not change < 0.0:
+        return 0.0
+    for a in range(work.n_active):
+        if work.face_direction[a] != 0.0:
+            slot = work.active[a]
+            work.step[slot] += work.face_direction[a]
+            row = work.hessian + slot * size
+            for other in range(size):
+                work.product[other] += work.face_direction[a] * row[other]
+    return -change
+
+
+cdef inline void minimise_model(const problem_t* problem, state_t* state, workset_t* work,
+                                ptr_t low, ptr_t high, double precision) noexcept nogil:
+    """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|, until a sweep adds less than precision of the
+    decrease; product = hessian @ step."""
+    cdef ptr_t size = high - low, n_passes
+    cdef double decrease = 0.0, total = 0.0
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
-    for n_sweeps in range(1000):
-        worst = 0.0
-        for slot in range(size):
-            k = work.coords[low + slot]
-            row = work.hessian + slot * size
-            diagonal = row[slot]
-            if diagonal <= 0.0:
-                continue
-            delta = minimise_quadratic(work.slope[slot] + work.product[slot], diagonal, problem.beta[k],
-                                       state.lam[k] + work.step[slot])
-            if delta != 0.0:
-                work.step[slot] += delta
-                for other in range(size):
-                    work.product[other] += delta * row[other]
-                worst = max(worst, delta * delta * diagonal)
-        if n_sweeps == 0:
-            first_worst = worst
-        if worst <= 1e-6 * first_worst:
+    for n_passes in range(6):
+        decrease = model_sweep(problem, state, work, low, high)
+        total += decrease
+        if decrease <= precision * total or interrupted(state):
             return
+        total += minimise_face(problem, state, work, low, high)
 
 
 cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t* work,
@@ -308,26 +460,52 @@ cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t*
                         state.slope + c * m)
 
 
-cdef inline double loss_change(const problem_t* problem, state_t* state, workset_t* work,
-                               ptr_t low, ptr_t high, double length) noexcept nogil:
-    """objective(lam + length * step) - objective(lam), as a sum of changes: no two objectives are subtracted."""
-    # pooled: log1p((weight * expm1(length * slope)).sum() / z); else the mass-weighted mean of the same per example
-    cdef ptr_t m = problem.X.n_rows, c, i, slot, k
-    cdef double change = 0.0, added = 0.0, delta
-    if problem.pooled:
-        for c in range(problem.n_blocks * m):
-            if state.slope[c] != 0.0:
-                added += state.weight[c] * expm1(length * state.slope[c])
-        change = log1p(added * state.inv_z[0])
-    else:
-        memset(state.flow, 0, m * sizeof(double))
-        for c in range(problem.n_blocks):
-            for i in range(m):
-                if state.slope[c * m + i] != 0.0:
-                    state.flow[i] += state.weight[c * m + i] * expm1(length * state.slope[c * m + i])
+cdef inline double log_ratio(double added, double total, double inv_z) noexcept nogil:
+    """ln(total / z), where total = z + added: from the difference unless most of z is gone."""
+    return log1p(added * inv_z) if added * inv_z > -0.5 else log(total * inv_z)
+
+
+cdef inline double log_z_change(const problem_t* problem, state_t* state, double length) noexcept nogil:
+    """Change of sum_g w_g ln Z_g when the scores move by length * slope."""
+    # pooled: log((weight * exp(length * slope)).sum() / z); else the mass-weighted sum of the same for each example
+    cdef ptr_t m = problem.X.n_rows, c, i, cell
+    cdef double change = 0.0, added = 0.0, total = 0.0, growth, weight
+    if not problem.pooled:
         for i in range(m):
-            if state.flow[i] != 0.0:
-                change += problem.mass[i] * log1p(state.flow[i] * state.inv_z[i])
+            state.flow[i] = 0.0
+            state.lift[i] = problem.reference * exp(-state.shift[i]) if problem.reference > 0.0 else 0.0
+    for c in range(problem.n_blocks):
+        for i in range(m):
+            cell = c * m + i
+            weight = state.weight[cell]
+            growth = length * state.slope[cell]
+            if growth == 0.0:
+                total = 1.0
+            elif growth > -1.0:
+                growth = expm1(growth)
+                total = 1.0 + growth
+            else:
+                total = exp(growth)
+                growth = total - 1.0
+            if problem.pooled:
+                added += weight * growth
+                change += weight * total
+            else:
+                state.flow[i] += weight * growth
+                state.lift[i] += weight * total
+    if problem.pooled:
+        return log_ratio(added, change, state.inv_z[0])
+    for i in range(m):
+        if state.flow[i] != 0.0:
+            change += problem.mass[i] * log_ratio(state.flow[i], state.lift[i], state.inv_z[i])
+    return change
+
+
+cdef inline double objective_change(const problem_t* problem, state_t* state, workset_t* work,
+                                    ptr_t low, ptr_t high, double length) noexcept nogil:
+    """objective(lam + length * step) - objective(lam), as a sum of changes: no two objectives are subtracted."""
+    cdef ptr_t slot, k
+    cdef double delta, change = log_z_change(problem, state, length)
     for slot in range(low, high):
         k = work.coords[slot]
         delta = length * work.step[slot - low]
@@ -339,7 +517,7 @@ cdef inline double search_line(const problem_t* problem, state_t* state, workset
                                ptr_t low, ptr_t high) noexcept nogil:
     """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does."""
     cdef ptr_t slot, k
-    cdef double promised = 0.0, length = 1.0, rounding = 4e-16 * fabs(state.objective_zero)
+    cdef double promised = 0.0, length = 1.0, rounding = 2e-15 * fabs(state.objective_zero)
     for slot in range(low, high):
         k = work.coords[slot]
         promised += (work.slope[slot - low] * work.step[slot - low]
@@ -347,7 +525,7 @@ cdef inline double search_line(const problem_t* problem, state_t* state, workset
     if not promised < 0.0:
         return 0.0
     while length > 1e-8:
-        if loss_change(problem, state, work, low, high, length) <= 1e-2 * length * promised + rounding:
+        if objective_change(problem, state, work, low, high, length) <= 1e-2 * length * promised + rounding:
             return length
         length *= 0.5
     return 0.0
@@ -364,15 +542,30 @@ cdef inline void take_step(const problem_t* problem, state_t* state, workset_t* 
     refresh_weights(problem, state)
 
 
-cdef inline int newton_step(const problem_t* problem, state_t* state, workset_t* work,
-                            ptr_t low, ptr_t high) noexcept nogil:
-    """One Newton step on the working set's coordinates low..high: 1 taken, 0 none to be had, -1 out of memory.
+cdef inline double slots_gap(const problem_t* problem, const state_t* state, const workset_t* work,
+                             ptr_t low, ptr_t high) noexcept nogil:
+    """About the duality gap if these coordinates were all there are: cheap, first order, no certificate."""
+    cdef ptr_t slot, k
+    cdef double t = 0.0, slack = 0.0
+    for slot in range(low, high):
+        k = work.coords[slot]
+        if problem.beta[k] > 0.0:
+            t = max(t, mixing(work.slope[slot - low], problem.beta[k]))
+            slack += max(problem.beta[k] * fabs(state.lam[k]) + work.slope[slot - low] * state.lam[k], 0.0)
+    return slack + t * fabs(state.objective_zero)
 
+
+cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high, double target) noexcept nogil:
+    """Newton steps on the working set's coordinates low..high with one Hessian: how many, or -1 if out of memory.
+
+    The Hessian is that of the first step: where it no longer fits, a step gains little, and that is the end.
     The scores must be exact on entry, and are on exit.
     """
     cdef bint coupled = not problem.pooled and problem.n_blocks > 1
     cdef ptr_t n_entries = 0, slot
-    cdef double length
+    cdef int n_steps
+    cdef double length, gap = INFINITY, last
     for slot in range(low, high):
         n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
     if not reserve(work, high - low, n_entries, coupled):
@@ -380,25 +573,18 @@ cdef inline int newton_step(const problem_t* problem, state_t* state, workset_t*
     form_slope(problem, state, work, low, high)
     gather_rows(problem, state, work, low, high, coupled)
     form_hessian(problem, state, work, low, high, coupled)
-    if state.stopped:
-        return 0
-    minimise_model(problem, state, work, low, high)
-    step_slope(problem, state, work, low, high)
-    length = search_line(problem, state, work, low, high)
-    if length > 0.0:
+    for n_steps in range(MAX_STEPS):
+        if state.stopped:
+            break
+        minimise_model(problem, state, work, low, high, 1e-2)
+        step_slope(problem, state, work, low, high)
+        length = search_line(problem, state, work, low, high)
+        if length == 0.0:
+            return n_steps
         take_step(problem, state, work, low, high, length)
-    return length > 0.0
-
-
-cdef inline double subproblem_gap(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """About the duality gap if the working set were all there is: cheap, first order, no certificate."""
-    cdef ptr_t slot, k
-    cdef double t = 0.0, slack = 0.0, gradient
-    form_slope(problem, state, work, 0, work.size)
-    for slot in range(work.size):
-        k = work.coords[slot]
-        gradient = work.slope[slot]
-        if problem.beta[k] > 0.0:
-            t = max(t, mixing(gradient, problem.beta[k]))
-            slack += max(problem.beta[k] * fabs(state.lam[k]) + gradient * state.lam[k], 0.0)
-    return slack + t * fabs(state.objective_zero)
+        form_slope(problem, state, work, low, high)
+        last = gap
+        gap = slots_gap(problem, state, work, low, high)
+        if gap <= target or gap > 0.3 * last:
+            return n_steps + 1
+    return MAX_STEPS

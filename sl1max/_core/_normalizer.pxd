@@ -7,7 +7,7 @@ a block, and does not know which it is.
 from libc.math cimport exp, fabs, log
 
 from sl1max._core._column cimport (
-    MAX_SHRINK, column_axpy, column_moments, column_moments_pooled, column_scale, column_scale_each, get_column,
+    MIN_Z, column_axpy, column_moments, column_moments_pooled, column_scale, column_scale_each, get_column,
 )
 from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
 
@@ -153,7 +153,8 @@ cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, p
     if problem.pooled:
         state.z[0] += column_scale(column, delta, weight)
         state.inv_z[0] = 1.0 / state.z[0]
-        state.dirty |= state.z[0] < MAX_SHRINK * z
+        # Fresh, z is at least the smallest mass: compare with what it was.
+        state.dirty |= state.z[0] < MIN_Z * z
     else:
         state.dirty |= column_scale_each(column, delta, weight, state.z, state.inv_z)
     if state.dirty:

@@ -18,7 +18,7 @@ import numpy as np
 from sl1max._core._certificate cimport duality_gap, free_t, price, solve_tilt
 from sl1max._core._column cimport column_dot, get_column
 from sl1max._core._newton cimport (
-    MAX_NEWTON, newton_step, release, select_working_set, subproblem_gap, sweep, workset_t,
+    MAX_NEWTON, newton_steps, release, select_working_set, sweep, workset_t,
 )
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
@@ -187,6 +187,7 @@ cdef class Solver:
     cdef choice_t last
     cdef dict arrays
     cdef bint sequential, full_pricing, evaluated
+    cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
     cdef object stop, pending
 
@@ -265,10 +266,8 @@ cdef class Solver:
         refresh_normalizer(problem, &self.state)
         self.state.objective_zero = objective(problem, &self.state)
         if self.work.size > 0 and problem.offset != NULL:
-            for steps in range(100):
-                if newton_step(problem, &self.state, &self.work, 0, self.work.size) <= 0:
-                    break
-                if subproblem_gap(problem, &self.state, &self.work) == 0.0 and steps > 20:
+            for steps in range(20):
+                if newton_steps(problem, &self.state, &self.work, 0, self.work.size, 0.0) <= 0:
                     break
             self.state.objective_zero = objective(problem, &self.state)
 
@@ -324,9 +323,9 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
         cdef workset_t* work = &self.work
-        cdef double target = self.tol * fabs(state.objective_zero), before, gap
-        cdef ptr_t n, low, attempt
-        cdef int taken
+        cdef double target = self.tol * fabs(state.objective_zero), before
+        cdef ptr_t n, low
+        cdef int taken, n_steps
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -341,26 +340,17 @@ cdef class Solver:
             self.evaluated = False
             state.n_iter += 1
             sweep(problem, state, work)
-            for attempt in range(10):
-                refresh_normalizer(problem, state)
-                taken = 0
-                low = 0
-                while low < work.size:
-                    taken |= newton_step(problem, state, work, low, min(low + MAX_NEWTON, work.size))
-                    if taken < 0:
-                        return OUT_OF_MEMORY
-                    low += MAX_NEWTON
-                if state.stopped:
-                    return INTERRUPTED
-                if taken == 0:
-                    break
-                gap = subproblem_gap(problem, state, work)
-                if gap <= 0.3 * target or gap <= 0.1 * state.dual_gap:
-                    break
-            if taken == 0:
+            refresh_normalizer(problem, state)
+            n_steps = 0
+            low = 0
+            while low < work.size and not state.stopped:
+                taken = newton_steps(problem, state, work, low, min(low + MAX_NEWTON, work.size), 0.3 * target)
+                if taken < 0:
+                    return OUT_OF_MEMORY
+                n_steps += taken
+                low += MAX_NEWTON
+            if n_steps == 0 and not state.stopped:
                 self.evaluate()
-                if state.stopped:
-                    return INTERRUPTED
                 if state.dual_gap > target and state.objective >= before:
                     return STALLED
         return RUNNING
@@ -369,10 +359,10 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
         cdef double target = self.tol * fabs(state.objective_zero)
-        cdef ptr_t n = 0, next_check = 0
+        cdef ptr_t n = 0
         cdef bint exhausted = False
         while True:
-            if n >= next_check or n == n_updates or exhausted:
+            if state.n_iter >= self.next_check or n == n_updates or exhausted:
                 if not self.evaluated:
                     self.evaluate()
                 if state.stopped:
@@ -384,7 +374,8 @@ cdef class Solver:
                 if n == n_updates:
                     return RUNNING
                 # The gap costs a pass over the data: look again after a tenth as many updates as were made.
-                next_check = n + 50 + state.n_iter // 10
+                if state.n_iter >= self.next_check:
+                    self.next_check = state.n_iter + 50 + state.n_iter // 10
             self.last = sequential_step(problem, state, &self.prices, self.full_pricing)
             if state.stopped:
                 return INTERRUPTED
