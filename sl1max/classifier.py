@@ -357,6 +357,7 @@ class MaxentClassifier(MaxentPredictor):
         options = {name: getattr(self, name) for name in FIT_OPTIONS}
         options["sample_weight"] = weigh_classes(self.class_weight, y, sample_weight)
         options["warm_start"] = getattr(self, "model_", None) if self.warm_start else None
+        self.__dict__.pop("validation_errors_", None)
         if self.early_stopping:
             self._fit_early_stopping(X, y, X_val, y_val, options)
         else:

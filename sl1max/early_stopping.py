@@ -81,13 +81,16 @@ def fit_early_stopping(
         return True
 
     options |= {"classes": classes, "solver": solver, "callback": end_round}
-    labels = None if np.ndim(y) == 2 else np.unique(y)
-    model, best, errors, n_iter, size = warm_start, None, [], 0, ROUND.get(solver, 1)
-    while not stop_asked and (max_iter is None or np.max(n_iter) < max_iter):
-        left = size if max_iter is None else max_iter - int(np.max(n_iter))
-        before, model = model, fit(X, y, max_iter=min(size, left), warm_start=model, **options)
+    model, best, errors, n_iter = warm_start, None, [], 0
+    allowed = 0  # iterations of each problem so far, at most
+    while not stop_asked and (max_iter is None or allowed < max_iter):
+        size = max(ROUND.get(solver, 1), allowed // 10)
+        if max_iter is not None:
+            size = min(size, max_iter - allowed)
+        before, model = model, fit(X, y, max_iter=size, warm_start=model, **options)
+        allowed += size
         n_iter = n_iter + model.n_iter
-        size = max(size, int(np.max(n_iter)) // 10)
+        labels = None if model.indicator else model.classes
         errors.append(top_class_error(y_val, model.decision_function(X_val), labels=labels))
         least = int(np.argmin(errors))
         if least == len(errors) - 1:
