@@ -200,8 +200,8 @@ class Model:
         def find_likely(first, last):
             decision = np.empty((last - first, self.n_classes))
             score_rows(self._by_feature, rows, self.intercept, offset, first, last, decision)
-            likely = decision > threshold
-            return np.count_nonzero(likely, axis=1), np.nonzero(likely)[1]
+            found, indices = np.nonzero(decision > threshold)
+            return np.bincount(found, minlength=last - first), indices
 
         shape = (rows.n_rows, self.n_classes)
         counts, indices = map(np.concatenate, zip(*run_blocks(find_likely, shape, n_jobs), strict=True))

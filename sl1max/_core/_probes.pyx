@@ -67,7 +67,7 @@ def kth_largest(values, ptr_t k):
 
 
 def repeat_steps(const double[:, ::1] cases, ptr_t n, *, bint paper):
-    """Benchmark: the steps for all rows (p, q, curvature, reach, beta, lam) of cases, n times; the sum of their gains."""
+    """Benchmark: the steps for all rows (p, q, curvature, reach, beta, lam), n times; sum of their gains."""
     cdef double total = 0.0
     cdef ptr_t k, row
     with nogil:
@@ -112,7 +112,8 @@ cdef class Column:
         moments = _column.column_moments_pooled(self.view, &weight[0])
         return moments.first, moments.second
 
-    def moments(self, const double[::1] weight, const double[::1] inv_z, const double[::1] mass, double common_mass):
+    def moments(self, const double[::1] weight, const double[::1] inv_z, const double[::1] mass,
+                double common_mass):
         moments = _column.column_moments(self.view, &weight[0], &inv_z[0], &mass[0], common_mass)
         return moments.first, moments.second
 
@@ -230,7 +231,7 @@ cdef class State:
     counters = property(lambda self: dict((<State> self).state.counters))
 
     def walk_all(self, kernel, ptr_t n):
-        """Benchmark: one of `KERNELS` on every column of the first block, n times; a number made of what was read.
+        """Benchmark: one of `KERNELS` on every column, first block, n times; a number made of what was read.
 
         "update" steps by turns up and down, so that an even n leaves the weights where they were.
         """
