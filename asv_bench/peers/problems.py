@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from benchmarks.made_data import made_text
 from scipy.special import logsumexp, xlogy
 
 REUTERS_CLASSES = ("earn", "acq", "grain", "wheat", "oat", "corn")
@@ -158,22 +159,6 @@ def _webkb_class(label):
 
 def _webkb_single():
     return _webkb()[:2]
-
-
-@cache
-def made_text(n_samples, n_features, n_classes, mean_length=80, seed=0):
-    """Binary bag of Zipf-distributed words; labels drawn from a planted sparse model."""
-    rng = np.random.default_rng(seed)
-    frequency = 1.0 / np.arange(1, n_features + 1)
-    lengths = rng.poisson(mean_length, n_samples) + 1
-    words = rng.choice(n_features, size=lengths.sum(), p=frequency / frequency.sum())
-    rows = np.repeat(np.arange(n_samples), lengths)
-    X = sp.csr_matrix((np.ones(len(words)), (rows, words)), shape=(n_samples, n_features))
-    X.sum_duplicates()
-    X.data[:] = 1.0
-    weights = rng.normal(size=(n_features, n_classes)) * (rng.random((n_features, n_classes)) < 0.05)
-    noisy = 3.0 * (X @ weights) + rng.gumbel(size=(n_samples, n_classes))
-    return X, noisy.argmax(axis=1)
 
 
 @cache

@@ -1,0 +1,1 @@
+"""The asv suite: made data, and counts beside the seconds."""
