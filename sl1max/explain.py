@@ -121,7 +121,7 @@ def top_features(model: Model, label, n=10, *, feature_names=None) -> Table:
     if n < 0:
         raise ValueError(f"n={n!r} must not be negative")
     c = class_number(model, label)
-    names = _read_names(feature_names, model.n_features)
+    names = read_names(feature_names, model.n_features)
     row = model.weights[[c]]
     order = np.argsort(-np.abs(row.data), kind="stable")[:n]
     return _table(feature=_named(row.indices[order], names), weight=row.data[order])
@@ -190,7 +190,7 @@ def constraints(
     spam   win         0.5   0.375   0.625        0.375  yes     1.099
     spam   hello      0.25  0.1417  0.3583       0.3125  no          0
     """
-    names = _read_names(feature_names, model.n_features)
+    names = read_names(feature_names, model.n_features)
     asked = None if features is None else _column_numbers(features, names, model.n_features)
     wanted = range(model.n_classes) if label is None else [class_number(model, one) for one in _listed(label)]
     reduction = _reduction(model, X, y, beta, sample_weight, offset, multilabel)
@@ -305,7 +305,7 @@ def _listed(value):
     return value if isinstance(value, list | tuple | np.ndarray) else [value]
 
 
-def _read_names(feature_names, n_features):
+def read_names(feature_names, n_features):
     if feature_names is None:
         return None
     names = np.asarray(feature_names)

@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "regularization": {"inputs", "moments"},
     "model": {"_core", "inputs", "moments", "persistence", "explain"},  # the last two by methods that forward
     "persistence": {"exceptions", "model"},
+    "plot": {"explain"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
     "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},

@@ -1,0 +1,312 @@
+"""Figures: the path of the weights, the way to the optimum, the greatest weights of a class.
+
+Every function draws into the axes that it is given, or into a new figure, and returns the axes. matplotlib is
+imported when a figure is asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl1max.explain import class_number, read_names, top_features
+
+# Told apart with any kind of colour vision (Okabe and Ito); the line styles serve where colours run out.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", ":", "-.")
+POSITIVE, NEGATIVE, QUIET = COLORS[0], COLORS[1], "#B0B0B0"
+SMALL = "small"
+LINE_POINTS = 11.5  # from one line of small text to the next
+CONNECTOR = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
+
+
+def plot_path(result, label=None, n=7, *, feature_names=None, ax=None):
+    """The weights of a class against beta, from all zero on the left to weak regularisation on the right.
+
+    Parameters
+    ----------
+    result : PathResult
+        What `sl1max.path` returns.
+    label : object, optional
+        The class. Needed unless there is one, or two of which the second is meant.
+    n : int
+        How many features get a colour and a name: those whose weights become greatest. The others are grey.
+    feature_names : sequence of str of length n_features, optional
+        Names; otherwise column numbers are shown.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis on top counts the nonzero weights of the class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sl1max
+    >>> from sl1max.plot import plot_path
+    >>> X = np.random.default_rng(0).integers(0, 2, (100, 8))
+    >>> ax = plot_path(sl1max.path(X, X[:, 0] & X[:, 1], betas=5), n=2)
+    >>> ax.get_ylabel()
+    'weight for class 1'
+    """
+    models = result.models
+    label = _chosen_label(models[0], label)
+    weights = _weights_along(models, class_number(models[0], label))
+    betas = np.asarray(result.betas, float)
+    if (betas <= 0).any():
+        raise ValueError("plot_path: the scale of beta is logarithmic: leave out beta = 0")
+    names = read_names(feature_names, models[0].n_features)
+    size = np.abs(weights).max(axis=0)
+    order = np.argsort(-size, kind="stable")
+    order = order[size[order] > 0]
+    texts = [str(j if names is None else names[j]) for j in order[:n]]
+    ax = _axes(ax, (6.0, 3.8))
+    if len(order) > n:
+        ax.plot(betas, weights[:, order[n:]], color=QUIET, linewidth=0.6, alpha=0.6, zorder=1)
+    for k, j in enumerate(order[:n]):
+        ax.plot(betas, weights[:, j], zorder=3, **_style(k))
+    ax.axhline(0, color="black", linewidth=0.8, zorder=2)
+    _scale_of_betas(ax, betas)
+    ax.set_xlabel(r"strength of the regularisation $\beta$")
+    ax.set_ylabel(f"weight for class {label}")
+    _count_on_top(ax, betas, np.count_nonzero(weights, axis=1))
+    _tidy(ax)
+    _label_line_ends(ax, betas.min(), weights[np.argmin(betas), order[:n]], texts)
+    return ax
+
+
+def plot_convergence(history, *, ax=None):
+    """The duality gap against the iterations, with the target at which a problem counts as solved.
+
+    Parameters
+    ----------
+    history : sequence of FitProgress
+        What ``callback`` was given, e.g. ``history.append`` of a list.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Classes that are fitted together: the gap, and how far the objective is above its last value. Classes
+        fitted one by one: the gap of each as a multiple of its target, the slowest with colours and names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sl1max
+    >>> from sl1max.plot import plot_convergence
+    >>> X = np.random.default_rng(0).integers(0, 2, (100, 8))
+    >>> history = []
+    >>> model = sl1max.fit(X, X[:, 0] + X[:, 1], callback=history.append)
+    >>> plot_convergence(history).get_ylabel()
+    'nats'
+    """
+    if not history:
+        raise ValueError("plot_convergence: history is empty; give sl1max.fit callback=history.append")
+    by_class = {}
+    for progress in history:
+        by_class.setdefault(progress.class_label, []).append(progress)
+    ax = _axes(ax, (5.2, 3.6))
+    if len(by_class) == 1:
+        _plot_one_problem(ax, history)
+    else:
+        _plot_many_problems(ax, by_class)
+    ax.set_yscale("log")
+    ax.set_xlabel("iteration")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    _tidy(ax)
+    return ax
+
+
+def _plot_one_problem(ax, history):
+    n_iter, gap, objective = _columns(history, "n_iter", "dual_gap", "objective")
+    marker = {"marker": "o", "markersize": 3.5} if len(history) <= 60 else {}
+    ax.plot(n_iter, _positive(gap), label="duality gap (certified bound)", color=COLORS[0], **marker)
+    above = _positive(objective - objective[-1])
+    ax.plot(n_iter, above, "--", label="objective above its last value", color=COLORS[1], **marker)
+    ax.axhline(history[-1].target, color="black", linewidth=0.9, linestyle=":", label="target")
+    ax.set_ylabel("nats")
+    ax.legend(frameon=False, fontsize=SMALL)
+
+
+def _plot_many_problems(ax, by_class):
+    slowest = sorted(by_class, key=lambda label: -by_class[label][-1].n_iter)[: len(COLORS) - 1]
+    # The slowest last, in their order, so that the legend has it too.
+    for label in [*(label for label in by_class if label not in slowest), *slowest]:
+        history = by_class[label]
+        n_iter, gap, target = _columns(history, "n_iter", "dual_gap", "target")
+        style = {"color": QUIET, "linewidth": 0.7, "zorder": 1}
+        if label in slowest:
+            style = {"label": str(label), "zorder": 3, **_style(slowest.index(label))}
+        if len(history) == 1:
+            style["marker"] = "."
+        ax.plot(n_iter, _positive(gap / target), **style)
+    ax.axhline(1, color="black", linewidth=0.9, linestyle=":", zorder=2)
+    ax.set_ylabel("duality gap / target")
+    title = f"slowest of {len(by_class)} classes" if len(by_class) > len(slowest) else "class"
+    ax.legend(title=title, frameon=False, fontsize=SMALL, title_fontsize=SMALL, alignment="left")
+
+
+def plot_top_features(model, label, n=15, *, feature_names=None, ax=None):
+    """The greatest weights of a class as bars, what speaks for it above what speaks against it.
+
+    Parameters
+    ----------
+    model : Model
+    label : object
+        The class; for a model trained on an indicator the number of its column.
+    n : int
+        How many features, by the size of their weights whatever the sign.
+    feature_names : sequence of str of length n_features, optional
+        Names; otherwise column numbers are shown.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import sl1max
+    >>> from sl1max.plot import plot_top_features
+    >>> X, y = [[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0]], ["spam", "spam", "ham", "ham"]
+    >>> model = sl1max.fit(X, y, distribution="joint", beta=0.2)
+    >>> ax = plot_top_features(model, "spam", feature_names=["win", "hello", "free"])
+    >>> ax.get_title()
+    'class spam'
+    """
+    table = top_features(model, label, n, feature_names=feature_names)
+    if not len(table):
+        raise ValueError(f"plot_top_features: class {label} has no weights")
+    weights, names = table["weight"], [str(name) for name in table["feature"]]
+    order = np.argsort(weights, kind="stable")
+    ax = _axes(ax, (4.8, 0.9 + 0.23 * len(table)))
+    place = np.arange(len(order))
+    colors = np.where(weights[order] > 0, POSITIVE, NEGATIVE)
+    ax.barh(place, weights[order], height=0.72, color=colors)
+    ax.set_yticks(place, [names[k] for k in order], fontsize=SMALL)
+    ax.set_ylim(-0.6, len(order) - 0.4)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_xlabel("weight (log-odds)" if model.kind == "independent" else "weight")
+    ax.set_title(f"class {label}", fontsize="medium")
+    _tidy(ax, grid="x")
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+# Pieces
+
+
+def _axes(ax, size):
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("sl1max.plot needs matplotlib: pip install 'sl1max[plot]'") from error
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _tidy(ax, grid="y"):
+    """Light grid behind the data, no frame where there is no scale."""
+    ax.set_axisbelow(True)
+    ax.grid(axis=grid, color="#E4E4E4", linewidth=0.6)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _style(k):
+    return {
+        "color": COLORS[k % len(COLORS)],
+        "linestyle": STYLES[k // len(COLORS) % len(STYLES)],
+        "linewidth": 1.6,
+    }
+
+
+def _chosen_label(model, label):
+    if label is not None:
+        return label
+    if model.n_classes > 2:
+        raise ValueError(f"label must say which of the {model.n_classes} classes to plot")
+    return model.classes[-1]
+
+
+def _weights_along(models, c):
+    """Weights of a class, one row for each model, features that are never used left zero."""
+    return np.vstack([model.weights[[c]].toarray() for model in models])
+
+
+def _columns(history, *names):
+    return (np.array([getattr(progress, name) for progress in history], float) for name in names)
+
+
+def _positive(values):
+    """NaN where a logarithmic scale has no place for a value."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def _label_line_ends(ax, x, heights, texts):
+    """Names to the right of the lines, moved apart where they would overlap, each tied to its line."""
+    low, high = ax.get_ylim()
+    ax.figure.draw_without_rendering()  # only then the layout says how high the axes are
+    points = ax.get_window_extent().height * 72 / ax.figure.dpi
+    places = _spread(heights, LINE_POINTS / points * (high - low), low, high)
+    for k, (height, place, text) in enumerate(zip(heights, places, texts, strict=True)):
+        color = _style(k)["color"]
+        ax.annotate(
+            text,
+            xy=(x, height),
+            xytext=(1.05, (place - low) / (high - low)),
+            textcoords="axes fraction",
+            va="center",
+            color=color,
+            fontsize=SMALL,
+            annotation_clip=False,
+            arrowprops={**CONNECTOR, "color": color},
+        )
+    ax.set_ylim(low, high)
+
+
+def _spread(places, gap, low, high):
+    """The nearest places, by least squares, that are a gap apart in the same order and within bounds."""
+    order = np.argsort(places, kind="stable")
+    steps = gap * np.arange(len(places))
+    blocks = []  # mean and size of places that push each other away
+    for place in np.asarray(places, float)[order] - steps:
+        mean, size = place, 1
+        while blocks and blocks[-1][0] > mean:
+            other, other_size = blocks.pop()
+            mean, size = (mean * size + other * other_size) / (size + other_size), size + other_size
+        blocks.append((mean, size))
+    moved = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
+    spread = np.empty(len(places))
+    spread[order] = np.clip(moved, low, max(low, high - gap * (len(places) - 1))) + steps
+    return spread
+
+
+def _scale_of_betas(ax, betas):
+    """Logarithmic, falling to the right, with ticks at 1, 2, 5, 10, or at powers of ten if it is long."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.set_xscale("log")
+    if len(betas) > 1:
+        ax.set_xlim(betas.max(), betas.min())
+    steps = (1, 2, 5) if betas.max() < 2000 * betas.min() else (1,)
+    ax.xaxis.set_major_locator(LogLocator(subs=steps))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _count_on_top(ax, betas, counts):
+    """A scale on top that counts the nonzero weights at the betas below it."""
+    shown = np.unique(np.linspace(0, len(betas) - 1, 7).round().astype(int))
+    top = ax.secondary_xaxis("top")
+    top.set_xticks(betas[shown], [str(count) for count in counts[shown]], minor=False)
+    top.set_xticks([], minor=True)
+    top.tick_params(labelsize=SMALL, length=0)
+    top.spines["top"].set_visible(False)
+    top.set_xlabel("nonzero weights", fontsize=SMALL)
