@@ -16,7 +16,7 @@ MODELS = [
     ("Q1(lambda^c)", "joint", "independent", 7.50),
     ("Q3(lambda^c)", "conditional", "independent", 7.45),
 ]
-N_TOP = 8
+N_TOP = 6
 
 
 def cross_validate(data, distribution, classes):
