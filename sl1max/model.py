@@ -271,11 +271,26 @@ class Model:
 
         return top_features(self, label, n, feature_names=feature_names)
 
-    def constraints(self, X, y, **options):
+    def constraints(
+        self,
+        X,
+        y,
+        *,
+        label=None,
+        features=None,
+        feature_names=None,
+        beta=None,
+        sample_weight=None,
+        offset=None,
+        multilabel="duplicate",
+    ):
         """What training asked of the model, and what came of it; see `sl1max.explain.constraints`."""
         from sl1max.explain import constraints
 
-        return constraints(self, X, y, **options)
+        return constraints(
+            self, X, y, label=label, features=features, feature_names=feature_names, beta=beta,
+            sample_weight=sample_weight, offset=offset, multilabel=multilabel,
+        )  # fmt: skip
 
 
 def run_blocks(task, shape, n_jobs):

@@ -246,10 +246,10 @@ def _open_body(content, path):
         raise ModelFileError(f"{path}: truncated: {len(content)} bytes are less than the head of a model")
     _, version, size, checksum = _HEAD.unpack_from(content)
     body = content[_HEAD.size :]
-    if checksum != _checksum(version, body):
-        if len(body) < size:
-            raise ModelFileError(f"{path}: truncated: it holds {len(body)} of {size} bytes")
-        raise ModelFileError(f"{path}: damaged: its checksum is wrong")
+    if len(body) < size:
+        raise ModelFileError(f"{path}: truncated or damaged: it holds {len(body)} of {size} bytes")
+    if len(body) > size or checksum != _checksum(version, body):
+        raise ModelFileError(f"{path}: damaged: its checksum or length is wrong")
     if version != VERSION:
         newer = "written by a newer sl1max" if version > VERSION else "of an unknown version"
         raise ModelFileError(f"{path}: {newer}: its format is {version}, and this sl1max reads {VERSION}")

@@ -295,7 +295,7 @@ def _scale_of_betas(ax, betas):
     ax.set_xscale("log")
     if len(betas) > 1:
         ax.set_xlim(betas.max(), betas.min())
-    steps = (1, 2, 5) if betas.max() < 2000 * betas.min() else (1,)
+    steps = (1, 2, 5) if betas.max() < 100 * betas.min() else (1,)
     ax.xaxis.set_major_locator(LogLocator(subs=steps))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())

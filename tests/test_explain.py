@@ -59,7 +59,7 @@ def test_constraints_against_the_formulas(distribution, classes, n_classes, weig
     X, y = make_data(n_classes, values=values)
     weight = np.random.default_rng(1).integers(1, 4, 80).astype(float) if weighted else np.ones(80)
     options = {"sample_weight": weight} if weighted else {}
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes, tol=1e-9, **options)
+    model = sl1max.fit(X, y, distribution=distribution, classes=classes, tol=1e-8, **options)
     table = model.constraints(X, y, features=list(range(N_FEATURES)), **options)
     sides = [None]
     if classes == "independent":

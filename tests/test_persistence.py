@@ -279,6 +279,14 @@ def test_any_flipped_byte_is_noticed(content, tmp_path_factory, data):
     check_refused(bytes(damaged), tmp_path_factory)
 
 
+@pytest.mark.parametrize("position", range(HEAD.size))
+def test_every_byte_of_the_head_counts(content, position, tmp_path_factory):
+    for flip in (1, 128, 255):
+        damaged = bytearray(content)
+        damaged[position] ^= flip
+        check_refused(bytes(damaged), tmp_path_factory)
+
+
 @settings(max_examples=200)
 @given(st.data())
 def test_any_truncation_is_noticed(content, tmp_path_factory, data):
@@ -328,8 +336,8 @@ def test_what_the_errors_say(content, tmp_path):
         (b"", "the file is empty"),
         (b"\x80\x04\x95 a pickle, say", "not a sl1max model"),
         (content[:20], "truncated"),
-        (content[:-1], "truncated: it holds"),
-        (bytes(damaged), "damaged: its checksum is wrong"),
+        (content[:-1], "truncated or damaged: it holds"),
+        (bytes(damaged), "damaged: its checksum or length is wrong"),
         (content + b"more", "damaged"),
         (newer, "written by a newer sl1max: its format is 2, and this sl1max reads 1"),
     ):
