@@ -595,7 +595,7 @@ def describe(model: Model):
         "n_classes": model.n_classes,
         "n_features": model.n_features,
         "n_weights": int(model.weights.nnz),
-        "n_examples": model.mass,
+        "n_examples": int(model.mass) if model.mass.is_integer() else model.mass,
         "beta": model.beta,
         "beta_rule": model.beta_rule,
         "solver": model.solver,
