@@ -177,7 +177,10 @@ def bound_paper(delta, p, q, lam, beta):
 
 def bound_column(delta, p, q, rho, lam, beta):
     """Jensen over the rows of the column only; one normaliser per example, x in [0, 1]."""
-    log_ratio = rho * np.log1p(np.expm1(delta) * q / rho) if rho > 0 else 0.0
+    log_ratio = 0.0
+    if rho > 0:
+        # ln(1 - q + q e^delta), the share q / rho of the column's rows being tilted
+        log_ratio = rho * logsumexp([0.0, delta], b=[1 - q / rho, q / rho])
     return -delta * p + log_ratio + penalty_change(delta, lam, beta)
 
 

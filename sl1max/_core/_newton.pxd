@@ -15,6 +15,7 @@ from libc.string cimport memset
 
 from sl1max._core._certificate cimport mixing
 from sl1max._core._column cimport column_axpy, column_dot, get_column, row_at, value_at
+from sl1max._core._dense cimport axpy, dot, factorise, substitute
 from sl1max._core._normalizer cimport (
     apply_step, block_flow, coordinate_moments, interrupted, refresh_weights, walk,
 )
@@ -28,11 +29,13 @@ cdef extern from *:
     """
     /* Coordinates in one Newton system: its matrix takes 32 MB. */
     #define SL1MAX_MAX_NEWTON 2048
-    /* Steps with one Hessian. */
+    /* Steps with one Hessian; Cholesky factors in one step. */
     #define SL1MAX_MAX_STEPS 8
+    #define SL1MAX_MAX_FACES 5
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
+    const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
 
 
 cdef struct workset_t:
@@ -56,9 +59,8 @@ cdef struct workset_t:
     double* product             # (K,) hessian @ step
     double* face_slope          # (A,)
     double* face_step
-    double* face_residual
     double* face_direction
-    double* face_product
+    double* face_pivot
 
 
 cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
@@ -88,9 +90,8 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
                 and grow(<void**> &work.product, n_slots * sizeof(double))
                 and grow(<void**> &work.face_slope, n_slots * sizeof(double))
                 and grow(<void**> &work.face_step, n_slots * sizeof(double))
-                and grow(<void**> &work.face_residual, n_slots * sizeof(double))
                 and grow(<void**> &work.face_direction, n_slots * sizeof(double))
-                and grow(<void**> &work.face_product, n_slots * sizeof(double))):
+                and grow(<void**> &work.face_pivot, n_slots * sizeof(double))):
             return False
         work.slot_capacity = n_slots
     return True
@@ -108,9 +109,8 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.product)
     c_free(work.face_slope)
     c_free(work.face_step)
-    c_free(work.face_residual)
     c_free(work.face_direction)
-    c_free(work.face_product)
+    c_free(work.face_pivot)
 
 
 cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
@@ -296,7 +296,7 @@ cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_
 cdef inline double model_sweep(const problem_t* problem, state_t* state, workset_t* work,
                                ptr_t low, ptr_t high) noexcept nogil:
     """Minimise the model over each slot in turn; returns the decrease."""
-    cdef ptr_t size = high - low, slot, other, k
+    cdef ptr_t size = high - low, slot, k
     cdef double delta, lam, decrease = 0.0
     cdef double* row
     for slot in range(size):
@@ -310,8 +310,7 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
             decrease -= (delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * row[slot])
                          + penalty_change(lam, delta, problem.beta[k]))
             work.step[slot] += delta
-            for other in range(size):
-                work.product[other] += delta * row[other]
+            axpy(delta, row, work.product, size)
             state.counters.nonzeros += size
     return decrease
 
@@ -337,55 +336,14 @@ cdef inline void gather_face(const problem_t* problem, const state_t* state, wor
             work.face[a * work.n_active + b] = row[work.active[b]]
 
 
-cdef inline double dot(const double* x, const double* y, ptr_t size) noexcept nogil:
-    cdef double sum0 = 0.0, sum1 = 0.0, sum2 = 0.0, sum3 = 0.0
-    cdef ptr_t a = 0
-    while a < size - 3:
-        sum0 += x[a] * y[a]
-        sum1 += x[a + 1] * y[a + 1]
-        sum2 += x[a + 2] * y[a + 2]
-        sum3 += x[a + 3] * y[a + 3]
-        a += 4
-    while a < size:
-        sum0 += x[a] * y[a]
-        a += 1
-    return (sum0 + sum1) + (sum2 + sum3)
-
-
 cdef inline void solve_face(state_t* state, workset_t* work) noexcept nogil:
-    """face_step = -face^-1 @ face_slope, by conjugate gradients preconditioned by the diagonal."""
-    cdef ptr_t size = work.n_active, a, b, iteration
-    cdef double norm = 0.0, first_norm, old_norm, curvature, scale, step
-    cdef double* row
+    """face_step = -face^-1 @ face_slope; the upper triangle of face stays as it is."""
+    cdef ptr_t size = work.n_active, a
     for a in range(size):
-        work.face_step[a] = 0.0
-        work.face_residual[a] = -work.face_slope[a]
-        work.face_direction[a] = work.face_residual[a] / work.face[a * size + a]
-        norm += work.face_residual[a] * work.face_direction[a]
-    first_norm = norm
-    for iteration in range(min(size + 10, 64)):
-        state.counters.nonzeros += size * size
-        if not norm > 1e-8 * first_norm or interrupted(state):
-            return
-        curvature = scale = 0.0
-        for a in range(size):
-            row = work.face + a * size
-            work.face_product[a] = dot(row, work.face_direction, size)
-            curvature += work.face_product[a] * work.face_direction[a]
-            scale += row[a] * work.face_direction[a] * work.face_direction[a]
-        # A direction without curvature but for rounding: the face is singular there (a shift of all classes, twins).
-        if not curvature > 1e-12 * scale:
-            return
-        step = norm / curvature
-        old_norm = norm
-        norm = 0.0
-        for a in range(size):
-            work.face_step[a] += step * work.face_direction[a]
-            work.face_residual[a] -= step * work.face_product[a]
-            norm += work.face_residual[a] * work.face_residual[a] / work.face[a * size + a]
-        for a in range(size):
-            work.face_direction[a] = (work.face_residual[a] / work.face[a * size + a]
-                                      + norm / old_norm * work.face_direction[a])
+        work.face_step[a] = -work.face_slope[a]
+    factorise(work.face, size, work.face_pivot)
+    substitute(work.face, size, work.face_pivot, work.face_step)
+    state.counters.nonzeros += size * size * (size // 8)
 
 
 cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t low,
@@ -393,6 +351,7 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
     """face_direction = length * face_step, weights stopped at zero; returns the change of the model."""
     cdef ptr_t size = work.n_active, a, k
     cdef double lam, delta, change = 0.0
+    cdef double* row
     for a in range(size):
         k = work.coords[low + work.active[a]]
         lam = state.lam[k] + work.step[work.active[a]]
@@ -401,18 +360,20 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
             delta = -lam
         work.face_direction[a] = delta
         change += work.face_slope[a] * delta        # the penalty is linear: no weight crosses zero
+    # + x @ face @ x / 2, from the upper triangle
     for a in range(size):
-        if work.face_direction[a] != 0.0:
-            change += 0.5 * work.face_direction[a] * dot(work.face + a * size, work.face_direction, size)
+        delta = work.face_direction[a]
+        row = work.face + a * size
+        if delta != 0.0:
+            change += delta * (0.5 * delta * row[a] + dot(row + a + 1, work.face_direction + a + 1, size - a - 1))
     return change
 
 
 cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work,
                                  ptr_t low, ptr_t high) noexcept nogil:
     """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
-    cdef ptr_t size = high - low, a, slot, other
+    cdef ptr_t size = high - low, a, slot
     cdef double length = 1.0, change = 0.0
-    cdef double* row
     gather_face(problem, state, work, low, high)
     solve_face(state, work)
     while length > 1e-3:
@@ -426,26 +387,31 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
         if work.face_direction[a] != 0.0:
             slot = work.active[a]
             work.step[slot] += work.face_direction[a]
-            row = work.hessian + slot * size
-            for other in range(size):
-                work.product[other] += work.face_direction[a] * row[other]
+            axpy(work.face_direction[a], work.hessian + slot * size, work.product, size)
     return -change
 
 
 cdef inline void minimise_model(const problem_t* problem, state_t* state, workset_t* work,
                                 ptr_t low, ptr_t high, double precision) noexcept nogil:
-    """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|, until a sweep adds less than precision of the
-    decrease; product = hessian @ step."""
-    cdef ptr_t size = high - low, n_passes
+    """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
+
+    Sweeps, until one adds less than precision of the whole decrease. Where they would cost more than a Cholesky factor
+    of the active slots' matrix, that is what is taken instead.
+    """
+    cdef ptr_t size = high - low, n_sweeps = 0, n_faces = 0
     cdef double decrease = 0.0, total = 0.0
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
-    for n_passes in range(6):
+    while n_faces <= MAX_FACES:
         decrease = model_sweep(problem, state, work, low, high)
         total += decrease
+        n_sweeps += 1
         if decrease <= precision * total or interrupted(state):
             return
-        total += minimise_face(problem, state, work, low, high)
+        if n_sweeps > 4 + size // 16:
+            total += minimise_face(problem, state, work, low, high)
+            n_sweeps = 0
+            n_faces += 1
 
 
 cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t* work,
@@ -556,7 +522,7 @@ cdef inline double slots_gap(const problem_t* problem, const state_t* state, con
 
 
 cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t low, ptr_t high, double target) noexcept nogil:
+                             ptr_t low, ptr_t high, double target, double precision) noexcept nogil:
     """Newton steps on the working set's coordinates low..high with one Hessian: how many, or -1 if out of memory.
 
     The Hessian is that of the first step: where it no longer fits, a step gains little, and that is the end.
@@ -576,7 +542,7 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     for n_steps in range(MAX_STEPS):
         if state.stopped:
             break
-        minimise_model(problem, state, work, low, high, 1e-2)
+        minimise_model(problem, state, work, low, high, precision)
         step_slope(problem, state, work, low, high)
         length = search_line(problem, state, work, low, high)
         if length == 0.0:

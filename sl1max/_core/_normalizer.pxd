@@ -62,7 +62,7 @@ cdef inline void refresh_weights_pooled(const problem_t* problem, state_t* state
             block_z += state.weight[c * m + i]
         z += block_z
     state.shift[0] = shift
-    state.z[0] = z
+    state.z[0] = state.largest_z = z
     state.inv_z[0] = 1.0 / z
 
 
@@ -143,7 +143,6 @@ cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, p
     """lam[c, j] += delta, and the weights and Zs along the column; the scores are left behind."""
     cdef column_t column = walk(problem, state, j)
     cdef double* weight = state.weight + c * problem.X.n_rows
-    cdef double z = state.z[0]
     state.lam[c * problem.n_coords + j] += delta
     state.counters.updates += 1
     state.wander += fabs(delta) * problem.extent[j]
@@ -153,8 +152,8 @@ cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, p
     if problem.pooled:
         state.z[0] += column_scale(column, delta, weight)
         state.inv_z[0] = 1.0 / state.z[0]
-        # Fresh, z is at least the smallest mass: compare with what it was.
-        state.dirty |= state.z[0] < MIN_Z * z
+        state.largest_z = max(state.largest_z, state.z[0])
+        state.dirty |= state.z[0] < MIN_Z * state.largest_z
     else:
         state.dirty |= column_scale_each(column, delta, weight, state.z, state.inv_z)
     if state.dirty:

@@ -267,7 +267,7 @@ cdef class Solver:
         self.state.objective_zero = objective(problem, &self.state)
         if self.work.size > 0 and problem.offset != NULL:
             for steps in range(20):
-                if newton_steps(problem, &self.state, &self.work, 0, self.work.size, 0.0) <= 0:
+                if newton_steps(problem, &self.state, &self.work, 0, self.work.size, 0.0, 1e-6) <= 0:
                     break
             self.state.objective_zero = objective(problem, &self.state)
 
@@ -323,7 +323,7 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
         cdef workset_t* work = &self.work
-        cdef double target = self.tol * fabs(state.objective_zero), before
+        cdef double target = self.tol * fabs(state.objective_zero), before, precision
         cdef ptr_t n, low
         cdef int taken, n_steps
         for n in range(n_rounds + 1):
@@ -336,6 +336,8 @@ cdef class Solver:
             if n == n_rounds:
                 return RUNNING
             before = state.objective
+            # The nearer the optimum, the better each Newton system is worth solving.
+            precision = min(max(0.1 * state.dual_gap / fabs(state.objective_zero), 1e-4), 0.1)
             select_working_set(problem, state, work)
             self.evaluated = False
             state.n_iter += 1
@@ -344,7 +346,8 @@ cdef class Solver:
             n_steps = 0
             low = 0
             while low < work.size and not state.stopped:
-                taken = newton_steps(problem, state, work, low, min(low + MAX_NEWTON, work.size), 0.3 * target)
+                taken = newton_steps(problem, state, work, low, min(low + MAX_NEWTON, work.size), 0.3 * target,
+                                     precision)
                 if taken < 0:
                     return OUT_OF_MEMORY
                 n_steps += taken

@@ -21,12 +21,19 @@ cdef struct step_t:
 
 
 cdef inline double penalty_change(double lam, double delta, double beta) noexcept nogil:
+    """beta * (|lam + delta| - |lam|), to the last digit where the weight keeps its sign."""
+    if lam > 0.0 and lam + delta >= 0.0:
+        return beta * delta
+    if lam < 0.0 and lam + delta <= 0.0:
+        return -beta * delta
     return beta * (fabs(lam + delta) - fabs(lam))
 
 
 cdef inline double paper_bound(double delta, double p, double q, double beta, double lam) noexcept nogil:
     """Right side of Eq. (bound) and Eq. (nbound), for values in [0, 1]."""
-    return -delta * p + log1p(expm1(delta) * q) + penalty_change(lam, delta, beta)
+    cdef double log_mean = (log1p(expm1(delta) * q) if delta > 0.0      # the same, but nothing cancels for q near 1
+                            else delta + log1p(expm1(-delta) * (1.0 - q)))
+    return -delta * p + log_mean + penalty_change(lam, delta, beta)
 
 
 cdef inline double paper_root(double r, double q) noexcept nogil:

@@ -78,6 +78,7 @@ cdef struct state_t:
     double* z
     double* inv_z
     double* shift               # log Z = shift + log(z)
+    double largest_z            # pooled: since the last refresh; a z far below it has lost its digits
     double* flow                # (n_samples,) scratch: probability mass of one block, u_i q_i(c)
     double* gradient            # (n_blocks, n_coords) model_mean - emp_mean as last priced
     double* slope               # cells: scores of a direction in lam (the Newton step, the certificate's tilt)
