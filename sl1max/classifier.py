@@ -38,8 +38,9 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
 
     def _read_training_set(self, X, y, sample_weight):
         refuse_text(X)
+        columns = getattr(X, "columns", None)
         X, y = validate_data(self, X, y, accept_sparse=FORMATS, multi_output=True, ensure_all_finite=False)
-        self._check_finite(X)
+        check_finite(X, "X", columns)
         check_consistent_length(X, sample_weight)
         if not sparse.issparse(y) and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -56,12 +57,10 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
 
     def _read_features(self, X):
         refuse_text(X)
+        columns = getattr(X, "columns", None)
         X = validate_data(self, X, reset=False, accept_sparse=FORMATS, ensure_all_finite=False)
-        self._check_finite(X)
+        check_finite(X, "X", columns)
         return X
-
-    def _check_finite(self, X):
-        check_finite(X, "X", getattr(self, "feature_names_in_", None))
 
     # Predictions
 
