@@ -29,11 +29,13 @@ cdef extern from *:
     """
     /* Coordinates in one Newton system: its matrix takes 32 MB. */
     #define SL1MAX_MAX_NEWTON 2048
-    /* Steps with one Hessian; Cholesky factors in one step. */
+    /* Sweeps before a Newton system; steps with one Hessian; Cholesky factors in one step. */
+    #define SL1MAX_N_SWEEPS 3
     #define SL1MAX_MAX_STEPS 8
     #define SL1MAX_MAX_FACES 5
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
+    const int N_SWEEPS "SL1MAX_N_SWEEPS"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
     const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
 
@@ -46,12 +48,14 @@ cdef struct workset_t:
     ptr_t n_entries
     ptr_t entry_capacity
     ptr_t* row_start            # (n_samples + 1,)
+    ptr_t* row_end              # (n_samples,)
     idx_t* entry_slot
     double* entry_value
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
     ptr_t slot_capacity
     double* hessian             # (K, K)
     double* face                # (A, A) its rows and columns at the active slots
+    bint factored               # face holds the factor for this Hessian and the slots in active
     ptr_t n_active
     idx_t* active               # (A,)
     double* slope               # (K,) gradient of the loss
@@ -149,7 +153,7 @@ cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t
 
 cdef inline void select_working_set(const problem_t* problem, const state_t* state,
                                     workset_t* work) noexcept nogil:
-    """The support, the free coordinates, and the worst violators: as many again, and a hundred at least."""
+    """The support, the free coordinates, and the worst violators: as many again, and thirty at least."""
     cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_support = 0, n_violators = 0, room
     cdef double urgent = 0.0, threshold = 0.0
     for k in range(n_all):
@@ -162,7 +166,7 @@ cdef inline void select_working_set(const problem_t* problem, const state_t* sta
             if urgent > 0.0:
                 work.priority[n_violators] = urgent
                 n_violators += 1
-    room = max(n_support, 100 + problem.n_blocks)
+    room = max(n_support, 30 + problem.n_blocks)
     if n_violators > room:
         threshold = kth_largest(work.priority, n_violators, room - 1)
     work.size = 0
@@ -230,24 +234,34 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
 
 
 cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, column_t column,
-                             ptr_t slot, ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
-    """Entries 0..slot of row `slot`, from the flow of its block: walk the column, and each row it meets up to it."""
-    cdef ptr_t p, e
-    cdef idx_t i, other
-    cdef double pull, prob
+                             ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
+    """One row of the Hessian up to its diagonal, from the flow of its block: the column, and each row that it meets.
+
+    Slots ascend within a row and are taken in turn: row_end[i] is where this slot's entry of row i stands.
+    """
+    cdef ptr_t p, e, end
+    cdef idx_t i
+    cdef double pull
     for p in range(column.size):
         i = row_at(column, p)
+        end = work.row_end[i] + 1
+        work.row_end[i] = end
         pull = state.flow[i] * value_at(column, p)
-        state.counters.nonzeros += work.row_start[i + 1] - work.row_start[i]
-        for e in range(work.row_start[i], work.row_start[i + 1]):
-            other = work.entry_slot[e]
-            if other > slot:
-                break
-            if coupled:
-                prob = work.entry_prob[e]
-                row_out[other] += pull * work.entry_value[e] * (1.0 - prob if other >= block_slot else -prob)
-            elif other >= block_slot:
-                row_out[other] += pull * work.entry_value[e]
+        if pull == 0.0:
+            continue
+        state.counters.nonzeros += end - work.row_start[i]
+        if coupled:
+            for e in range(work.row_start[i], end):
+                row_out[work.entry_slot[e]] -= pull * work.entry_value[e] * work.entry_prob[e]
+        if problem.n_blocks == 1:
+            for e in range(work.row_start[i], end):
+                row_out[work.entry_slot[e]] += (
+                    pull if problem.X.values == NULL and problem.X.indptr != NULL else pull * work.entry_value[e])
+        else:
+            e = end - 1
+            while e >= work.row_start[i] and work.entry_slot[e] >= block_slot:
+                row_out[work.entry_slot[e]] += pull * work.entry_value[e]
+                e -= 1
 
 
 cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work,
@@ -270,6 +284,8 @@ cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_
     cdef double* hessian = work.hessian
     cdef double mean
     memset(hessian, 0, size * size * sizeof(double))
+    for i in range(m):
+        work.row_end[i] = work.row_start[i]
     for slot in range(size):
         k = work.coords[low + slot]
         c = k // problem.n_coords
@@ -280,7 +296,7 @@ cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_
                     state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
             block_slot = slot
             last = c
-        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), slot, block_slot, coupled,
+        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
                     hessian + slot * size)
         if interrupted(state):
             return
@@ -317,33 +333,33 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
 
 cdef inline void gather_face(const problem_t* problem, const state_t* state, workset_t* work,
                              ptr_t low, ptr_t high) noexcept nogil:
-    """The active slots, those with a weight or none to pay; the model's Hessian and slope, penalty included, on them."""
-    cdef ptr_t size = high - low, slot, a, b, k
+    """The active slots, those with a weight or none to pay, and the model's slope on them, penalty included."""
+    cdef ptr_t size = high - low, n_active = 0, slot, k
     cdef double lam
-    cdef double* row
-    work.n_active = 0
     for slot in range(size):
         k = work.coords[low + slot]
         lam = state.lam[k] + work.step[slot]
         if work.hessian[slot * size + slot] > 0.0 and (lam != 0.0 or problem.beta[k] == 0.0):
-            work.active[work.n_active] = <idx_t> slot
-            work.face_slope[work.n_active] = (
+            work.factored &= n_active < work.n_active and work.active[n_active] == slot
+            work.active[n_active] = <idx_t> slot
+            work.face_slope[n_active] = (
                 work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
-            work.n_active += 1
+            n_active += 1
+    work.factored &= n_active == work.n_active
+    work.n_active = n_active
+
+
+cdef inline void factor_face(state_t* state, workset_t* work, ptr_t size) noexcept nogil:
+    """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
+    cdef ptr_t a, b
+    cdef double* row
     for a in range(work.n_active):
         row = work.hessian + work.active[a] * size
         for b in range(work.n_active):
             work.face[a * work.n_active + b] = row[work.active[b]]
-
-
-cdef inline void solve_face(state_t* state, workset_t* work) noexcept nogil:
-    """face_step = -face^-1 @ face_slope; the upper triangle of face stays as it is."""
-    cdef ptr_t size = work.n_active, a
-    for a in range(size):
-        work.face_step[a] = -work.face_slope[a]
-    factorise(work.face, size, work.face_pivot)
-    substitute(work.face, size, work.face_pivot, work.face_step)
-    state.counters.nonzeros += size * size * (size // 8)
+    factorise(work.face, work.n_active, work.face_pivot)
+    work.factored = True
+    state.counters.nonzeros += work.n_active * work.n_active * (work.n_active // 8)
 
 
 cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t low,
@@ -375,7 +391,11 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
     cdef ptr_t size = high - low, a, slot
     cdef double length = 1.0, change = 0.0
     gather_face(problem, state, work, low, high)
-    solve_face(state, work)
+    if not work.factored:
+        factor_face(state, work, size)
+    for a in range(work.n_active):
+        work.face_step[a] = -work.face_slope[a]
+    substitute(work.face, work.n_active, work.face_pivot, work.face_step)
     while length > 1e-3:
         change = move_on_face(problem, state, work, low, length)
         if change < 0.0:
@@ -408,7 +428,7 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
         n_sweeps += 1
         if decrease <= precision * total or interrupted(state):
             return
-        if n_sweeps > 4 + size // 16:
+        if n_sweeps > (2 if work.factored else 4 + size // 16):
             total += minimise_face(problem, state, work, low, high)
             n_sweeps = 0
             n_faces += 1
@@ -539,6 +559,7 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     form_slope(problem, state, work, low, high)
     gather_rows(problem, state, work, low, high, coupled)
     form_hessian(problem, state, work, low, high, coupled)
+    work.factored = False
     for n_steps in range(MAX_STEPS):
         if state.stopped:
             break

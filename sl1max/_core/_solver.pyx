@@ -10,15 +10,15 @@ Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c
 cannot fail on input, which `sl1max.inputs` has seen to.
 """
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.string cimport memset
 
 import numpy as np
 
 from sl1max._core._certificate cimport duality_gap, free_t, price, solve_tilt
-from sl1max._core._column cimport column_dot, get_column
+from sl1max._core._column cimport column_dot, column_moments_pooled, get_column
 from sl1max._core._newton cimport (
-    MAX_NEWTON, newton_steps, release, select_working_set, sweep, workset_t,
+    MAX_NEWTON, N_SWEEPS, newton_steps, release, select_working_set, sweep, workset_t,
 )
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
@@ -79,11 +79,20 @@ cdef class Columns:
             extent[j] = max(fabs(low), fabs(high))
             reach[j] = high - low
             reach_with_zero[j] = max(high, 0.0) - min(low, 0.0)
-            rms[j] = (square / self.view.n_rows) ** 0.5
+            rms[j] = sqrt(square / self.view.n_rows)
         self.extent = np.asarray(extent)
         self.reach = np.asarray(reach)
         self.reach_with_zero = np.asarray(reach_with_zero)
         self.rms = np.asarray(rms)
+
+    def weighted_rms(self, const double[::1] mass):
+        """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice."""
+        cdef double[::1] rms = np.ones(self.view.n_cols + 1)
+        cdef double total = np.sum(mass)
+        cdef ptr_t j
+        for j in range(self.view.n_cols):
+            rms[j] = sqrt(column_moments_pooled(get_column(&self.view, j), &mass[0]).second / total)
+        return np.asarray(rms)
 
     n_rows = property(lambda self: (<Columns> self).view.n_rows)
     n_cols = property(lambda self: (<Columns> self).view.n_cols)
@@ -133,7 +142,8 @@ cdef class Problem:
         prior = shares.sum(axis=1) if pooled else shares @ np.asarray(mass)
         self.emp_mean = np.column_stack([emp_mean, prior])
         self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if intercept else np.inf)])
-        extent, rms = columns.extent, columns.rms
+        extent = columns.extent
+        rms = columns.rms if np.ptp(mass) == 0.0 else columns.weighted_rms(mass)
         # Under one Z what counts is the range of f_cj: over all the cells, other blocks' zeros included.
         reach = extent if not pooled else columns.reach if n_blocks == 1 else columns.reach_with_zero
         # A column that cannot move the model is left out: an empty one, or under the one Z of a block a constant one.
@@ -234,6 +244,7 @@ cdef class Solver:
         self.work.priority = self._array("priority", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
         self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
+        self.work.row_end = self._index("row_end", np.zeros(m, np.int64))
         if self.sequential:
             self.prices.gain = self._array("gain", n_all)
             self.prices.ranked = self._array("ranked", n_all)
@@ -325,7 +336,7 @@ cdef class Solver:
         cdef workset_t* work = &self.work
         cdef double target = self.tol * fabs(state.objective_zero), before, precision
         cdef ptr_t n, low
-        cdef int taken, n_steps
+        cdef int taken, n_steps, n_sweeps
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -341,7 +352,8 @@ cdef class Solver:
             select_working_set(problem, state, work)
             self.evaluated = False
             state.n_iter += 1
-            sweep(problem, state, work)
+            for n_sweeps in range(N_SWEEPS):
+                sweep(problem, state, work)
             refresh_normalizer(problem, state)
             n_steps = 0
             low = 0
