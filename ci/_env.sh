@@ -23,7 +23,7 @@ fail() {
     exit 1
 }
 
-trap 'printf "\nfailed: %s, line %s: %s\n" "$0" "$LINENO" "$BASH_COMMAND" >&2' ERR
+trap 'printf "\nfailed: %s, line %s: %s\n" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND" >&2' ERR
 set -o errtrace
 
 step() {
