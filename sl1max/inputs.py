@@ -99,7 +99,7 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
         offset = offset[keep] if offset is not None else None
     matrix, binary = _to_columns(X)
     _check_values(matrix, solver)
-    columns = _core_columns(matrix, binary)
+    columns = Columns(*core_buffers(matrix, binary))
     return Data(matrix, columns, mass, labels, names, exclusive, indicator, constant, offset)
 
 
@@ -236,11 +236,12 @@ def _check_values(matrix, solver):
         )
 
 
-def _core_columns(matrix, binary) -> Columns:
+def core_buffers(matrix, binary):
+    """(n_samples, n_features, indptr, indices, values) of a matrix as the core takes them."""
     n_samples, n_features = matrix.shape
     if not sparse.issparse(matrix):
-        return Columns(n_samples, n_features, None, None, matrix.T.reshape(-1))
-    return Columns(
+        return n_samples, n_features, None, None, matrix.T.reshape(-1)
+    return (
         n_samples,
         n_features,
         matrix.indptr.astype(np.int64),

@@ -6,6 +6,7 @@ without -ffast-math the compiler must not split one.
 """
 from libc.math cimport exp, expm1
 
+from sl1max._core._margin cimport margin_weight
 from sl1max._core._types cimport column_t, columns_t, idx_t, pair_t, ptr_t
 
 
@@ -161,3 +162,40 @@ cdef inline bint column_scale_each(column_t column, double delta, double* weight
         z[i] = new_z
         inv_z[i] = 1.0 / new_z
     return lost
+
+
+cdef inline pair_t column_split(column_t column, const double* vector) noexcept nogil:
+    """Sums of the positive and of the negative x * vector, both as positive numbers."""
+    cdef pair_t sums
+    cdef double product, above0 = 0.0, above1 = 0.0, below0 = 0.0, below1 = 0.0
+    cdef ptr_t p = 0, end = column.size - 1
+    while p < end:
+        product = value_at(column, p) * vector[row_at(column, p)]
+        above0 += max(product, 0.0)
+        below0 += max(-product, 0.0)
+        product = value_at(column, p + 1) * vector[row_at(column, p + 1)]
+        above1 += max(product, 0.0)
+        below1 += max(-product, 0.0)
+        p += 2
+    if p < column.size:
+        product = value_at(column, p) * vector[row_at(column, p)]
+        above0 += max(product, 0.0)
+        below0 += max(-product, 0.0)
+    sums.first = above0 + above1
+    sums.second = below0 + below1
+    return sums
+
+
+cdef inline double column_boost(column_t column, double delta, const double* signed_mass, double* score, double* flow,
+                                bint exponential) noexcept nogil:
+    """score += delta * x and flow = signed_mass * margin_weight; returns by how much the sum of |flow| grew."""
+    cdef double change = 0.0, weight
+    cdef idx_t i
+    cdef ptr_t p
+    for p in range(column.size):
+        i = row_at(column, p)
+        score[i] += delta * value_at(column, p)
+        weight = signed_mass[i] * margin_weight(score[i] if signed_mass[i] > 0.0 else -score[i], exponential)
+        change += weight - flow[i] if signed_mass[i] > 0.0 else flow[i] - weight
+        flow[i] = weight
+    return change
