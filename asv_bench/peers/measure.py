@@ -2,6 +2,8 @@
 
 import statistics
 
+from .worker import NoAnswer
+
 TARGETS = (1e-3, 1e-4, 1e-6)  # relative sub-optimality
 ENOUGH = 1e-7  # a sweep ends at this relative sub-optimality
 NEAR_BEST_KNOB = 1.5  # repeat a knob if its first run came within this factor of the solver's fastest one
@@ -108,7 +110,7 @@ def measure(problem, workers, n_runs, time_limit, say=print):
     -----
     ``optimum`` is the least objective seen, ``lower_bound`` the best certificate: the truth lies between.
     """
-    sweeps, errors, warm_up = {}, {}, {}
+    sweeps, errors, given_up, warm_up = {}, {}, {}, {}
     workers = [worker for worker in workers if worker.solver.handles(problem)]
     reference = _reference(workers, problem, time_limit)
     best = reference.objective if reference else 0.0
@@ -119,8 +121,10 @@ def measure(problem, workers, n_runs, time_limit, say=print):
             warm_up[name] = worker.ask(problem, None, WARM_UP_PATIENCE)["wall"]
             _sweep(worker, problem, time_limit, best, points)
         except RuntimeError as error:
-            errors[name] = str(error)
-            say(f"  {name:18s} {error}")
+            errors[name] = f"{error} after {len(points)} settings"
+            say(f"  {name:18s} {errors[name]}")
+            if isinstance(error, NoAnswer):
+                given_up[name] = error.seconds
         if points:
             last = points[-1]
             say(f"  {name:18s} {len(points):3d} knobs, last {last.seconds:9.3f} s {last.objective:.10f}")
@@ -149,5 +153,6 @@ def measure(problem, workers, n_runs, time_limit, say=print):
         "time_limit": time_limit,
         "warm_up_seconds": warm_up,
         "errors": errors,
+        "given_up_seconds": given_up,
         "solvers": {name: [point.as_dict() for point in points] for name, points in sweeps.items()},
     }

@@ -2,6 +2,8 @@
 
 import gc
 import multiprocessing
+import os
+import signal
 import time
 import warnings
 
@@ -28,8 +30,17 @@ def _fit_once(solver, problem, knob):
     }
 
 
+class NoAnswer(RuntimeError):
+    """A fit was given up; ``seconds`` says after how long."""
+
+    def __init__(self, seconds):
+        super().__init__(f"no answer in {seconds:g} s")
+        self.seconds = seconds
+
+
 def _serve(pipe, solver, problems):
     """Answer (problem's name, knob) with the outcome of a fit or the text of an error; knob None: warm up."""
+    os.setsid()  # a group of its own, so that what a solver starts ends with it
     warnings.simplefilter("ignore")  # early stops are the point of a sweep
     while True:
         name, knob = pipe.recv()
@@ -68,23 +79,24 @@ class Worker:
 
     def close(self):
         if self._process is not None:
-            self._process.kill()
+            if self._process.is_alive():
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.join()
             self._process = None
 
     def ask(self, problem, knob, patience):
-        """Outcome of one fit; RuntimeError if it failed or gave no answer within patience seconds."""
+        """Outcome of one fit; RuntimeError if it failed, NoAnswer if it took longer than patience seconds."""
         if self._process is None:
             self._start()
         self._pipe.send((problem.name, knob))
-        try:
-            answer = self._pipe.recv() if self._pipe.poll(patience) else f"no answer in {patience:g} s"
-        except EOFError:
-            answer = "the process died"
-        if self._process is not None and (
-            not self._process.is_alive() or str(answer).startswith("no answer")
-        ):
+        if not self._pipe.poll(patience):
             self.close()
+            raise NoAnswer(patience)
+        try:
+            answer = self._pipe.recv()
+        except EOFError:
+            self.close()
+            answer = "the process died"
         if isinstance(answer, str):
-            raise RuntimeError(f"{answer} (knob {knob})")
+            raise RuntimeError(answer)
         return answer
