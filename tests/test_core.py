@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sl1max._core._solver import Columns, Problem, Solver
 from strategies import NORMALIZERS, one_hot, random_data, random_twin, twins
+
+from sl1max._core._solver import Columns, Problem, Solver
 
 FORMS = {"binary": "binary", "sparse": "real", "dense": "real"}
 ALGORITHMS = ("newton", "sequential")

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import sl1max
-
 PACKAGE = Path(__file__).parent.parent / "sl1max"
 
 # What each module below the estimators may import of the package.

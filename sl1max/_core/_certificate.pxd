@@ -92,12 +92,12 @@ cdef inline void conjugate_gradients(const problem_t* problem, state_t* state, f
 
     They need no matrix and do not mind that it is singular (an intercept per class, a duplicate column).
     """
-    cdef ptr_t k, iteration
+    cdef ptr_t k, _iteration
     cdef double norm = 0.0, old_norm, curvature, step, worst
     for k in range(free.size):
         free.direction[k] = free.residual[k] / (free.rms[k] * free.rms[k])
         norm += free.residual[k] * free.direction[k]
-    for iteration in range(2 * free.size + 10):
+    for _iteration in range(2 * free.size + 10):
         covariance_product(problem, state, free)
         curvature = 0.0
         for k in range(free.size):
@@ -139,12 +139,12 @@ cdef inline bint solve_tilt(const problem_t* problem, state_t* state, free_t* fr
 
     False, and no tilt, if it is not found or would leave no distribution: too far from the optimum yet.
     """
-    cdef ptr_t k, attempt
+    cdef ptr_t k, _attempt
     cdef bint found
     for k in range(free.size):
         free.solution[k] = 0.0
     direction_slope(problem, state, free, free.solution)
-    for attempt in range(3):
+    for _attempt in range(3):
         found = free_residual(problem, state, free) <= EQUALITY
         if found:
             break

@@ -1,7 +1,8 @@
 """Dense vectors, and a Cholesky factor: what a Newton system spends its time in.
 
-The loops are written so that a compiler may use vectors without changing a bit: eight sums side by side, added up in one fixed order.
-Where the platform can choose at load time, an AVX2 copy is made beside the baseline one; both give the same bits.
+The loops are written so that a compiler may use vectors without changing a bit: several sums side by side, added up in
+one fixed order. Where the platform can choose at load time, an AVX2 copy is made beside the baseline one; both give the
+same bits.
 """
 from libc.math cimport INFINITY, sqrt
 
@@ -74,37 +75,35 @@ cdef inline double root_pivot(const double* row, ptr_t j) noexcept nogil:
     return sqrt(rest) if rest > 1e-12 * row[j] else INFINITY
 
 
-cdef inline void factorise(double* matrix, ptr_t size, double* pivot_out) noexcept nogil:
+cdef inline void factorise(double* matrix, ptr_t stride, ptr_t start, ptr_t size, double* pivot_out) noexcept nogil:
     """Cholesky: the strict lower triangle of matrix becomes that of L, whose diagonal is pivot; the upper one stays.
 
-    A row that depends on those before it (to rounding) gets an infinite pivot, so that its unknown comes out as zero.
+    Rows before start are done already. A row that depends on those before it (to rounding) gets an infinite pivot,
+    so that its unknown comes out as zero.
     """
     cdef ptr_t i, j, r, band
-    cdef double entry
     cdef double sums[4]
-    for i in range(0, size, 4):
+    for i in range(start, size, 4):
         band = min(4, size - i)
-        for j in range(i + band - 1):
-            # rows i..i+3 against row j, as far as L is known
+        for j in range(i + band):
+            # entries (i..i+3, j), from rows i..i+3 against row j as far as L is known
             if band == 4 and j < i:
-                dot4(matrix + i * size, size, matrix + j * size, j, sums)
+                dot4(matrix + i * stride, stride, matrix + j * stride, j, sums)
             else:
                 for r in range(max(j + 1 - i, 0), band):
-                    sums[r] = dot(matrix + (i + r) * size, matrix + j * size, j)
+                    sums[r] = dot(matrix + (i + r) * stride, matrix + j * stride, j)
             if j >= i:
-                pivot_out[j] = root_pivot(matrix + j * size, j)
+                pivot_out[j] = root_pivot(matrix + j * stride, j)
             for r in range(max(j + 1 - i, 0), band):
-                entry = matrix[(i + r) * size + j] - sums[r]
-                matrix[(i + r) * size + j] = entry / pivot_out[j]
-        j = i + band - 1
-        pivot_out[j] = root_pivot(matrix + j * size, j)
+                matrix[(i + r) * stride + j] = (matrix[(i + r) * stride + j] - sums[r]) / pivot_out[j]
 
 
-cdef inline void substitute(const double* matrix, ptr_t size, const double* pivot, double* x) noexcept nogil:
+cdef inline void substitute(const double* matrix, ptr_t stride, ptr_t size, const double* pivot,
+                            double* x) noexcept nogil:
     """Solve L L' x = x in place, L as factorise left it."""
     cdef ptr_t i
     for i in range(size):
-        x[i] = (x[i] - dot(matrix + i * size, x, i)) / pivot[i]
+        x[i] = (x[i] - dot(matrix + i * stride, x, i)) / pivot[i]
     for i in range(size - 1, -1, -1):
         x[i] /= pivot[i]
-        axpy(-x[i], matrix + i * size, x, i)
+        axpy(-x[i], matrix + i * stride, x, i)

@@ -1,8 +1,9 @@
 """The fast solver's pieces: a working set, closed-form sweeps over it, Newton steps in Gram space.
 
-A Newton step on K coordinates forms their K x K Hessian once, minimises the quadratic model plus penalty by coordinate
-descent on that matrix (a sweep costs K^2 flops, not a pass over the data) and goes along the result with a monotone line
-search. The Hessian, with u q the flow of a block and x the column of a coordinate:
+A Newton step on K coordinates forms their K x K Hessian, minimises the quadratic model plus penalty on that matrix (a
+sweep costs K^2 flops, not a pass over the data; where many would be needed, a Cholesky factor of its active part takes
+over) and goes along the result with a monotone line search. The Hessian serves several steps. With u q the flow of a
+block and x the column of a coordinate it is:
 
     one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
     one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
@@ -54,10 +55,11 @@ cdef struct workset_t:
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
     ptr_t slot_capacity
     double* hessian             # (K, K)
-    double* face                # (A, A) its rows and columns at the active slots
-    bint factored               # face holds the factor for this Hessian and the slots in active
+    double* face                # (A, A) its rows and columns at the active slots, in rows of K
     ptr_t n_active
+    ptr_t n_factored            # how many of the active slots, from the first, the factor in face holds
     idx_t* active               # (A,)
+    bint* listed                # (K,) whether a slot stands in active
     double* slope               # (K,) gradient of the loss
     double* step                # (K,)
     double* product             # (K,) hessian @ step
@@ -89,6 +91,7 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
         if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
                 and grow(<void**> &work.face, n_slots * n_slots * sizeof(double))
                 and grow(<void**> &work.active, n_slots * sizeof(idx_t))
+                and grow(<void**> &work.listed, n_slots * sizeof(bint))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
                 and grow(<void**> &work.product, n_slots * sizeof(double))
@@ -108,6 +111,7 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.hessian)
     c_free(work.face)
     c_free(work.active)
+    c_free(work.listed)
     c_free(work.slope)
     c_free(work.step)
     c_free(work.product)
@@ -151,9 +155,12 @@ cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t
     return v * v
 
 
-cdef inline void select_working_set(const problem_t* problem, const state_t* state,
-                                    workset_t* work) noexcept nogil:
-    """The support, the free coordinates, and the worst violators: as many again, and thirty at least."""
+cdef inline double select_working_set(const problem_t* problem, const state_t* state,
+                                      workset_t* work) noexcept nogil:
+    """The support, the free coordinates, and the worst violators: as many again, and thirty at least.
+
+    Returns how many violate, against the support: far from the optimum while it is near one.
+    """
     cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_support = 0, n_violators = 0, room
     cdef double urgent = 0.0, threshold = 0.0
     for k in range(n_all):
@@ -179,6 +186,7 @@ cdef inline void select_working_set(const problem_t* problem, const state_t* sta
                 continue
         work.coords[work.size] = k
         work.size += 1
+    return n_violators / (1.0 + n_support)
 
 
 cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
@@ -331,39 +339,71 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
     return decrease
 
 
-cdef inline void gather_face(const problem_t* problem, const state_t* state, workset_t* work,
-                             ptr_t low, ptr_t high) noexcept nogil:
-    """The active slots, those with a weight or none to pay, and the model's slope on them, penalty included."""
-    cdef ptr_t size = high - low, n_active = 0, slot, k
-    cdef double lam
+cdef inline bint is_active(const problem_t* problem, const state_t* state, const workset_t* work,
+                           ptr_t low, ptr_t size, ptr_t slot) noexcept nogil:
+    """Whether the slot has a weight, or none to pay for."""
+    cdef ptr_t k = work.coords[low + slot]
+    return work.hessian[slot * size + slot] > 0.0 and (
+        state.lam[k] + work.step[slot] != 0.0 or problem.beta[k] == 0.0)
+
+
+cdef inline void order_face(const problem_t* problem, const state_t* state, workset_t* work,
+                            ptr_t low, ptr_t size) noexcept nogil:
+    """List the active slots so that those which may leave come last: what stands before a leaver stays factored."""
+    cdef ptr_t slot, rank
+    cdef double total = 0.0, n_weights = 1.0, lam
     for slot in range(size):
-        k = work.coords[low + slot]
-        lam = state.lam[k] + work.step[slot]
-        if work.hessian[slot * size + slot] > 0.0 and (lam != 0.0 or problem.beta[k] == 0.0):
-            work.factored &= n_active < work.n_active and work.active[n_active] == slot
-            work.active[n_active] = <idx_t> slot
-            work.face_slope[n_active] = (
-                work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
-            n_active += 1
-    work.factored &= n_active == work.n_active
-    work.n_active = n_active
+        lam = fabs(state.lam[work.coords[low + slot]])
+        total += lam
+        n_weights += lam > 0.0
+        work.listed[slot] = False
+    work.n_active = 0
+    work.n_factored = 0
+    for rank in range(3):
+        for slot in range(size):
+            lam = fabs(state.lam[work.coords[low + slot]])
+            if rank == (0 if lam > 0.3 * total / n_weights else 1 if lam > 0.0 else 2):
+                if is_active(problem, state, work, low, size, slot):
+                    work.active[work.n_active] = <idx_t> slot
+                    work.listed[slot] = True
+                    work.n_active += 1
+
+
+cdef inline void update_face(const problem_t* problem, const state_t* state, workset_t* work,
+                             ptr_t low, ptr_t size) noexcept nogil:
+    """Strike the slots that are active no more from the list, and add the new ones at its end."""
+    cdef ptr_t a, slot, n_kept = 0
+    for a in range(work.n_active):
+        slot = work.active[a]
+        if is_active(problem, state, work, low, size, slot):
+            work.active[n_kept] = <idx_t> slot
+            n_kept += 1
+        else:
+            work.listed[slot] = False
+            work.n_factored = min(work.n_factored, n_kept)
+    work.n_active = n_kept
+    for slot in range(size):
+        if not work.listed[slot] and is_active(problem, state, work, low, size, slot):
+            work.active[work.n_active] = <idx_t> slot
+            work.listed[slot] = True
+            work.n_active += 1
 
 
 cdef inline void factor_face(state_t* state, workset_t* work, ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
-    cdef ptr_t a, b
+    cdef ptr_t a, b, start = work.n_factored, done = start - start % 4
     cdef double* row
     for a in range(work.n_active):
         row = work.hessian + work.active[a] * size
-        for b in range(work.n_active):
-            work.face[a * work.n_active + b] = row[work.active[b]]
-    factorise(work.face, work.n_active, work.face_pivot)
-    work.factored = True
-    state.counters.nonzeros += work.n_active * work.n_active * (work.n_active // 8)
+        for b in range(0 if a >= done else start, work.n_active):
+            work.face[a * size + b] = row[work.active[b]]
+    factorise(work.face, size, done, work.n_active, work.face_pivot)
+    work.n_factored = work.n_active
+    state.counters.nonzeros += work.n_active * work.n_active * ((work.n_active - start) // 8)
 
 
 cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t low,
-                                double length) noexcept nogil:
+                                ptr_t stride, double length) noexcept nogil:
     """face_direction = length * face_step, weights stopped at zero; returns the change of the model."""
     cdef ptr_t size = work.n_active, a, k
     cdef double lam, delta, change = 0.0
@@ -379,7 +419,7 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
     # + x @ face @ x / 2, from the upper triangle
     for a in range(size):
         delta = work.face_direction[a]
-        row = work.face + a * size
+        row = work.face + a * stride
         if delta != 0.0:
             change += delta * (0.5 * delta * row[a] + dot(row + a + 1, work.face_direction + a + 1, size - a - 1))
     return change
@@ -388,16 +428,24 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
 cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work,
                                  ptr_t low, ptr_t high) noexcept nogil:
     """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
-    cdef ptr_t size = high - low, a, slot
-    cdef double length = 1.0, change = 0.0
-    gather_face(problem, state, work, low, high)
-    if not work.factored:
+    cdef ptr_t size = high - low, a, slot, k
+    cdef double length = 1.0, change = 0.0, lam
+    if work.n_factored == 0:
+        order_face(problem, state, work, low, size)
+    else:
+        update_face(problem, state, work, low, size)
+    if work.n_factored < work.n_active:
         factor_face(state, work, size)
     for a in range(work.n_active):
+        slot = work.active[a]
+        k = work.coords[low + slot]
+        lam = state.lam[k] + work.step[slot]
+        work.face_slope[a] = (
+            work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
         work.face_step[a] = -work.face_slope[a]
-    substitute(work.face, work.n_active, work.face_pivot, work.face_step)
+    substitute(work.face, size, work.n_active, work.face_pivot, work.face_step)
     while length > 1e-3:
-        change = move_on_face(problem, state, work, low, length)
+        change = move_on_face(problem, state, work, low, size, length)
         if change < 0.0:
             break
         length *= 0.25
@@ -428,7 +476,7 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
         n_sweeps += 1
         if decrease <= precision * total or interrupted(state):
             return
-        if n_sweeps > (2 if work.factored else 4 + size // 16):
+        if n_sweeps > (2 if work.n_factored > 0 else 4 + size // 16):
             total += minimise_face(problem, state, work, low, high)
             n_sweeps = 0
             n_faces += 1
@@ -559,7 +607,7 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     form_slope(problem, state, work, low, high)
     gather_rows(problem, state, work, low, high, coupled)
     form_hessian(problem, state, work, low, high, coupled)
-    work.factored = False
+    work.n_factored = 0
     for n_steps in range(MAX_STEPS):
         if state.stopped:
             break

@@ -69,9 +69,9 @@ def kth_largest(values, ptr_t k):
 def repeat_steps(const double[:, ::1] cases, ptr_t n, *, bint paper):
     """Benchmark: the steps for all rows (p, q, curvature, reach, beta, lam), n times; sum of their gains."""
     cdef double total = 0.0
-    cdef ptr_t k, row
+    cdef ptr_t _repeat, row
     with nogil:
-        for k in range(n):
+        for _repeat in range(n):
             for row in range(cases.shape[0]):
                 if paper:
                     total += _step.paper_step(cases[row, 0], cases[row, 1], cases[row, 4], cases[row, 5]).gain

@@ -1,10 +1,10 @@
 """The paper's algorithm: the one coordinate of greatest guaranteed decrease, again and again.
 
 Full pricing looks at every coordinate before each step. Partial pricing keeps a list of the best, prices only those
-afresh, and looks at all again when the list's best has fallen below half of what the best of all promised last time: every
-step has its guaranteed decrease, and none is taken for the last before all were looked at. (A proof that the list still
-holds the best of all, from the probability mass moved since, was tried: it holds too rarely to pay, since the first
-steps move far more mass than a rare feature has.)
+afresh, and looks at all again when the list's best has fallen below half of what the best of all promised last time:
+every step has its guaranteed decrease, and none is taken for the last before all were looked at. (A proof that the list
+still holds the best of all, from the probability mass moved since, was tried: it holds too rarely to pay, since the
+first steps move far more mass than a rare feature has.)
 """
 from libc.math cimport INFINITY
 

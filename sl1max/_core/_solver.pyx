@@ -2,16 +2,15 @@
 
     minimise  sum_g w_g ln Z_g  -  sum_k lam_k p~_k  +  sum_k beta_k |lam_k|
 
-over the weights lam of all coordinates k = (c, j), given the columns of X, the empirical means p~, the penalties beta, the
-target distribution over cells and the mass of each example. One Z over all cells (pooled) gives the paper's Q1, Q2 and
-Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
+over the weights lam of all coordinates k = (c, j), given the columns of X, the empirical means p~, the penalties beta,
+the target distribution over cells and the mass of each example. One Z over all cells (pooled) gives the paper's Q1, Q2
+and Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
 
-`Problem` is what does not change, `Solver` what does. `Solver.run` goes on from where it stands and returns a status; it
-cannot fail on input, which `sl1max.inputs` has seen to.
+`Problem` is what does not change, `Solver` what does. `Solver.run` goes on from where it stands and returns a status;
+it cannot fail on input, which `sl1max.inputs` has seen to.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, fabs, sqrt
-from libc.string cimport memset
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from sl1max._core._newton cimport (
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
-    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, columns_t, counters_t, idx_t, problem_t, ptr_t, state_t,
+    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, columns_t, idx_t, problem_t, ptr_t, state_t,
     status_t,
 )
 
@@ -38,7 +37,7 @@ cdef class Columns:
     n_rows, n_cols : int
     indptr : int64 array of shape (n_cols + 1,), or None for dense columns
     indices : int32 array of row numbers, or None for dense columns
-    values : float64 array beside `indices`, or None if every stored value is one; dense: the matrix, column after column
+    values : float64 array beside `indices`, or None if every stored value is one; dense: the matrix, column by column
     """
     cdef columns_t view
     cdef object owned
@@ -115,8 +114,8 @@ cdef class Problem:
     emp_mean, beta : float64 arrays of shape (n_blocks, n_features)
         Empirical mean and penalty of every coordinate. beta 0: unpenalised; inf: left out.
     target : float64 array of shape (n_blocks, n_samples)
-        pooled: the empirical distribution over all cells, summing to one. Else p~(c | x_i), summing to one over c (with a
-        reference cell: to at most one).
+        pooled: the empirical distribution over all cells, summing to one. Else p~(c | x_i), summing to one over c
+        (with a reference cell: to at most one).
     mass : float64 array of shape (n_samples,)
         pooled: the base measure of an example, its sample weight. Else u_i, summing to one.
     pooled : bool
@@ -265,7 +264,7 @@ cdef class Solver:
         """objective_zero: the intercepts alone, from their closed form where no offset disturbs it."""
         cdef problem_t* problem = &self.problem.view
         cdef ptr_t c, k
-        cdef int steps
+        cdef int _steps
         prior = self.problem.emp_mean[:, -1]
         self.work.size = 0
         for c in range(problem.n_blocks):
@@ -277,7 +276,7 @@ cdef class Solver:
         refresh_normalizer(problem, &self.state)
         self.state.objective_zero = objective(problem, &self.state)
         if self.work.size > 0 and problem.offset != NULL:
-            for steps in range(20):
+            for _steps in range(20):
                 if newton_steps(problem, &self.state, &self.work, 0, self.work.size, 0.0, 1e-6) <= 0:
                     break
             self.state.objective_zero = objective(problem, &self.state)
@@ -336,7 +335,7 @@ cdef class Solver:
         cdef workset_t* work = &self.work
         cdef double target = self.tol * fabs(state.objective_zero), before, precision
         cdef ptr_t n, low
-        cdef int taken, n_steps, n_sweeps
+        cdef int taken, n_steps, _sweeps
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -347,12 +346,11 @@ cdef class Solver:
             if n == n_rounds:
                 return RUNNING
             before = state.objective
-            # The nearer the optimum, the better each Newton system is worth solving.
-            precision = min(max(0.1 * state.dual_gap / fabs(state.objective_zero), 1e-4), 0.1)
-            select_working_set(problem, state, work)
+            # A Newton system is worth solving well once the working set hardly changes.
+            precision = min(max(0.1 * select_working_set(problem, state, work), 1e-4), 0.1)
             self.evaluated = False
             state.n_iter += 1
-            for n_sweeps in range(N_SWEEPS):
+            for _sweeps in range(N_SWEEPS):
                 sweep(problem, state, work)
             refresh_normalizer(problem, state)
             n_steps = 0
