@@ -121,43 +121,43 @@ def solver_rows(result):
     return header, rows
 
 
+def _bar_row(cells, target, peer, bar):
+    """Number of cells, least and mean ratio, and the cells not shown to pass; None without a cell to judge."""
+    ratios = {cell["problem"]: ratio_to(cell, target, peer) for cell in cells}
+    known = {name: found for name, found in ratios.items() if found[0] is not None}
+    tried = [cell for cell in cells if OURS in cell["solvers"]]
+    lost = [cell["problem"] for cell in tried if time_to(cell, OURS, target) is None]
+    if not known and not lost:
+        return None
+    failed = [f"{name} {_ratio(*found)}" for name, found in known.items() if found[0] < bar]
+    failed += [f"{name} not reached" for name in lost]
+    least, mean = "0x", "-"
+    if known and not lost:
+        least = _ratio(*min(known.values()))
+        logs = [math.log(ratio) for ratio, _ in known.values()]
+        mean = _ratio(math.exp(sum(logs) / len(logs)), any(at_least for _, at_least in known.values()))
+    return [str(len(known) + len(lost)), least, mean, ", ".join(failed) or "none"]
+
+
 def bar_rows(results):
-    """Header and rows: for each bar the cells, the least and the mean ratio, and the cells not shown to pass."""
-    header = [
-        "group",
-        "intercept",
-        "target",
-        "against",
-        "bar",
-        "cells",
-        "least",
-        "geometric mean",
-        "not shown to pass",
-    ]
+    """Header and rows: each bar and how its cells stand to it."""
+    header = ["group", "intercept", "target", "against", "bar"]
+    header += ["cells", "least", "geometric mean", "not shown to pass"]
     rows = []
     for group, bars in BARS.items():
         for intercept in (False, True):
             cells = [r for r in results if r["group"] == group and r["intercept"] == intercept]
             for target, peer, bar in bars:
-                known = {cell["problem"]: ratio_to(cell, target, peer) for cell in cells}
-                known = {name: found for name, found in known.items() if found[0] is not None}
-                if known:
-                    mean = math.exp(sum(math.log(ratio) for ratio, _ in known.values()) / len(known))
-                    bounded = any(at_least for _, at_least in known.values())
-                    below = [f"{name} {_ratio(*found)}" for name, found in known.items() if found[0] < bar]
-                    rows.append(
-                        [
-                            group,
-                            "yes" if intercept else "no",
-                            f"{target:.0e}",
-                            peer or "best peer",
-                            f"{bar:g}x",
-                            str(len(known)),
-                            _ratio(*min(known.values())),
-                            _ratio(mean, bounded),
-                            ", ".join(below) or "none",
-                        ]
-                    )
+                row = _bar_row(cells, target, peer, bar)
+                if row is not None:
+                    head = [
+                        group,
+                        "yes" if intercept else "no",
+                        f"{target:.0e}",
+                        peer or "best peer",
+                        f"{bar:g}x",
+                    ]
+                    rows.append(head + row)
     return header, rows
 
 
