@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 # Imported when asked for.
 _LAZY = {
+    "AdaBoostClassifier": "sl1max.boosting",
     "MaxentClassifier": "sl1max.classifier",
     "MaxentClassifierCV": "sl1max.selection",
     "load": "sl1max.persistence",

@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sl1max.early_stopping import fit_early_stopping, split_validation
+from sl1max.early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.fit import fit
 from sl1max.inputs import as_array, check_finite
 from sl1max.model import Model
@@ -348,10 +348,7 @@ class MaxentClassifier(MaxentPredictor):
         MaxentClassifier
             Itself.
         """
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val must be given together")
-        if X_val is not None and not self.early_stopping:
-            raise ValueError("X_val and y_val are for early stopping, but early_stopping is False")
+        check_validation_set(X_val, y_val, self.early_stopping)
         X, y = self._read_training_set(X, y, sample_weight)
         options = {name: getattr(self, name) for name in FIT_OPTIONS}
         options["sample_weight"] = weigh_classes(self.class_weight, y, sample_weight)

@@ -106,6 +106,14 @@ def fit_early_stopping(
     return best, np.array(errors)
 
 
+def check_validation_set(X_val, y_val, early_stopping):
+    """Whether validation examples were given as they should be."""
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val must be given together")
+    if X_val is not None and not early_stopping:
+        raise ValueError("X_val and y_val are for early stopping, but early_stopping is False")
+
+
 def split_validation(y, fraction, random_state):
     """Rows for training and rows for validation, at random; every class keeps a training example.
 

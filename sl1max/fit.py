@@ -105,7 +105,7 @@ def fit(
     beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
     if warm_start is not None:
         check_warm_start(warm_start, data, distribution)
-    _warn_constant(data)
+    warn_constant(data)
 
     reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
     algorithm = ALGORITHMS[solver]
@@ -126,7 +126,8 @@ def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=N
     return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
 
 
-def _warn_constant(data):
+def warn_constant(data):
+    """Say which independent classes hold all or none of the examples."""
     for c in np.flatnonzero(data.constant):
         share = "every example" if data.constant[c] > 0 else "no example"
         warnings.warn(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
-CHUNK = {"newton": 1, "sequential": 1000}  # iterations between two reports
+CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between two reports
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 BAR_WIDTH = 24
@@ -32,7 +32,7 @@ class FitProgress:
     n_iter : int
     objective : float
     dual_gap : float
-        The objective is at most this far above its minimum.
+        The objective is at most this far above its minimum. NaN where nothing is known of it, in boosting.
     target : float
         The dual gap at which the problem counts as solved.
     """
@@ -106,9 +106,10 @@ class Lines:
             return
         self._last = now
         name = "all classes" if progress.class_label is None else f"class {progress.class_label}"
+        gap = f", gap {progress.dual_gap:.2e} (target {progress.target:.2e})"
         print_line(
-            f"{name}: {progress.n_iter} iterations, objective {progress.objective:.6g}, "
-            f"gap {progress.dual_gap:.2e} (target {progress.target:.2e}), {status}"
+            f"{name}: {progress.n_iter} iterations, objective {progress.objective:.6g}"
+            f"{'' if math.isnan(progress.dual_gap) else gap}, {status}"
         )
 
     def close(self):
@@ -152,9 +153,10 @@ class Bar:
         bar = "#" * round(part * BAR_WIDTH)
         left = format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
         done = f"{self._n_classes - len(self._open)}/{self._n_classes}"
+        gap = f"gap {progress.dual_gap:.1e}"
         line = (
             f"sl1max: {'all' if progress.class_label is None else done} classes [{bar:-<{BAR_WIDTH}}] "
-            f"gap {progress.dual_gap:.1e}, {left} left"
+            f"{f'loss {progress.objective:.3g}' if math.isnan(progress.dual_gap) else gap}, {left} left"
         )
         width = shutil.get_terminal_size().columns - 1
         print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)

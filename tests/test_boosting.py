@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_boosting import BoostTwin
 from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from strategies import random_X
 
+import sl1max
+from sl1max import AdaBoostClassifier
 from sl1max._core._boosting import Booster
+from sl1max.datasets import fetch_webkb
 from sl1max.inputs import core_buffers
 
 
@@ -158,3 +162,179 @@ def test_ctrl_c():
         booster.run(10**8)
     assert time.monotonic() - start < 3
     assert len(booster.steps()[0]) == booster.n_iter > 0
+
+
+# The estimator
+
+
+def make_data(n_classes=3, n_samples=120, n_features=10, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n_samples)
+    X = (rng.random((n_samples, n_features)) < 0.3).astype(float)
+    X[np.arange(n_samples), y] += rng.random(n_samples) < 0.8
+    return np.minimum(X, 1), y
+
+
+@parametrize_with_checks([AdaBoostClassifier(n_rounds=100)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_weights_are_those_of_the_twin(loss):
+    X, y = make_data()
+    estimator = AdaBoostClassifier(loss=loss, n_rounds=30).fit(X, y)
+    for c in range(3):
+        sign = np.where(y == c, 1.0, -1.0)
+        twin = BoostTwin(X, sign, np.full(120, 1 / 120), loss == "exponential", smoothing=1 / 240)
+        rounds, losses = twin.run(30, partial=True)
+        cols, deltas, _ = zip(*rounds, strict=True)
+        expected = np.bincount(cols, deltas, minlength=11) * (2 if loss == "exponential" else 1)
+        np.testing.assert_allclose(np.append(estimator.coef_[c], estimator.intercept_[c]), expected, atol=1e-9)
+        np.testing.assert_allclose(estimator.objective_[c], losses[-1])
+    assert (estimator.model_.objective < estimator.model_.objective_zero).all()
+    assert estimator.score(X, y) > 0.6
+    decision, proba = estimator.decision_function(X), estimator.predict_proba(X)
+    np.testing.assert_array_equal(decision.argmax(axis=1), estimator.predict(X))
+    odds = 1 / (1 + np.exp(-decision))
+    np.testing.assert_allclose(estimator.predict_proba_independent(X), odds)
+    np.testing.assert_allclose(proba, odds / odds.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(estimator.predict_top_k(X, 2)[:, 0], estimator.predict(X))
+
+
+def test_two_labels_are_one_problem():
+    X, y = make_data(n_classes=2)
+    estimator = AdaBoostClassifier(n_rounds=40).fit(X, np.array(["no", "yes"])[y])
+    turned = AdaBoostClassifier(n_rounds=40).fit(X, np.array(["yes", "no"])[y])
+    np.testing.assert_allclose(estimator.decision_function(X), -turned.decision_function(X))
+    indicator = AdaBoostClassifier(n_rounds=40).fit(X, np.eye(2)[y])
+    np.testing.assert_allclose(indicator.model_.weights.toarray(), estimator.model_.weights.toarray())
+    np.testing.assert_allclose(indicator.intercept_, estimator.model_.intercept)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_label_sets(form):
+    X, _ = make_data()
+    Y = X[:, :3].astype(int)
+    estimator = AdaBoostClassifier(n_rounds=30).fit(X, form(Y))
+    predicted = estimator.predict(X)
+    assert sparse.issparse(predicted) == (form is not np.asarray)
+    np.testing.assert_array_equal(sparse.csr_array(predicted).toarray(), Y)
+    np.testing.assert_array_equal(estimator.predict_proba(X) > 0.5, Y)
+
+
+def test_constant_class():
+    X, y = make_data()
+    Y = np.column_stack([np.eye(3)[y], np.zeros(len(y)), np.ones(len(y))])
+    with pytest.warns(UserWarning, match="constant"):
+        estimator = AdaBoostClassifier(n_rounds=30).fit(X, Y)
+    np.testing.assert_array_equal(estimator.predict(X)[:, 3:], [[0, 1]] * len(y))
+    assert estimator.n_iter_.tolist() == [30, 30, 30, 0, 0]
+
+
+def test_sample_weights_repeat_examples():
+    X, y = make_data()
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = AdaBoostClassifier(n_rounds=50).fit(X, y, sample_weight=times)
+    repeated = AdaBoostClassifier(n_rounds=50).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
+    balanced = AdaBoostClassifier(n_rounds=50, class_weight={0: 2, 1: 1, 2: 1}).fit(X, y)
+    by_hand = AdaBoostClassifier(n_rounds=50).fit(X, y, sample_weight=np.where(y == 0, 2, 1))
+    np.testing.assert_array_equal(balanced.coef_, by_hand.coef_)
+
+
+def test_values_of_any_scale():
+    """Each column is divided by its greatest absolute value."""
+    X, y = make_data()
+    scale = np.array([1, -3, 0.01, 1e6, 1, 1, 1, 1, 1, 1])
+    plain, scaled = (AdaBoostClassifier(n_rounds=60).fit(form, y) for form in (X, X * scale))
+    np.testing.assert_allclose(scaled.coef_ * scale, plain.coef_, rtol=1e-7)
+
+
+def test_threads_do_not_change_the_result():
+    X, y = make_data(n_classes=5)
+    one, two = (AdaBoostClassifier(n_rounds=50, n_jobs=n_jobs).fit(X, y) for n_jobs in (None, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_early_stopping_keeps_the_best_rounds(loss):
+    X, y = make_data(n_samples=300, n_features=60)
+    estimator = AdaBoostClassifier(loss=loss, n_rounds=400, early_stopping=True)
+    estimator.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
+    best = estimator.validation_errors_.argmin()
+    assert estimator.n_rounds_ == estimator.validation_rounds_[best]
+    assert estimator.validation_rounds_[-1] == 400
+    straight = AdaBoostClassifier(loss=loss, n_rounds=estimator.n_rounds_).fit(X[:150], y[:150])
+    np.testing.assert_allclose(estimator.coef_, straight.coef_)
+    np.testing.assert_allclose(estimator.objective_, straight.objective_)
+    np.testing.assert_array_equal(estimator.n_iter_, straight.n_iter_)
+    assert straight.score(X[150:], y[150:]) == pytest.approx(1 - estimator.validation_errors_[best])
+    drawn = AdaBoostClassifier(n_rounds=50, early_stopping=True, random_state=0).fit(sparse.csc_array(X), y)
+    assert 0 < drawn.model_.mass < 300 and drawn.n_rounds_ <= 50
+    assert not hasattr(drawn.set_params(early_stopping=False).fit(X, y), "validation_errors_")
+
+
+def test_early_stopping_on_label_sets():
+    X, y = make_data()
+    Y = sparse.csr_array(np.eye(3)[y])
+    sets = AdaBoostClassifier(n_rounds=50, early_stopping=True).fit(X, Y, X_val=X, y_val=Y)
+    vector = AdaBoostClassifier(n_rounds=50, early_stopping=True).fit(X, y, X_val=X, y_val=y)
+    np.testing.assert_allclose(sets.validation_errors_, vector.validation_errors_)
+
+
+def test_callback_and_progress(capsys):
+    X, y = make_data()
+    seen = []
+    estimator = AdaBoostClassifier(n_rounds=1000, callback=lambda progress: seen.append(progress) or True)
+    estimator.fit(X, y)
+    assert estimator.n_rounds_ == 100 and not estimator.model_.converged.any()
+    assert sorted(progress.class_label for progress in seen) == [0, 1, 2]
+    AdaBoostClassifier(n_rounds=50, verbose=1, early_stopping=True).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4 and "nan" not in "".join(lines) and "of 50 rounds" in lines[-1]
+
+
+def test_saved_and_loaded(tmp_path):
+    X, y = make_data()
+    model = AdaBoostClassifier(n_rounds=50).fit(X, y).model_
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(sl1max.load(tmp_path / "model").proba(X), model.proba(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"loss": "hinge"}, "loss='hinge'"),
+        ({"n_rounds": 0}, "n_rounds=0"),
+        ({"smoothing": -1}, "smoothing=-1"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"validation_fraction": 2, "early_stopping": True}, "validation_fraction=2"),
+    ],
+)
+def test_impossible_options(options, says):
+    with pytest.raises(ValueError, match=says):
+        AdaBoostClassifier(**options).fit(*make_data())
+
+
+def test_impossible_data():
+    X, y = make_data()
+    with pytest.raises(ValueError, match="soft labels"):
+        AdaBoostClassifier().fit(X, np.eye(3)[y] * 0.5)
+    with pytest.raises(ValueError, match="early stopping"):
+        AdaBoostClassifier().fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match="together"):
+        AdaBoostClassifier(early_stopping=True).fit(X, y, X_val=X)
+
+
+@pytest.mark.slow
+def test_webkb_is_no_worse_than_the_paper():
+    """7.10 % over four folds; the rounds are chosen on a tenth of the training pages."""
+    data = fetch_webkb()
+    X, y = sparse.csr_array(data.X_train), data.y_train
+    wrong = 0
+    for fold in range(4):
+        train = data.folds != fold
+        estimator = AdaBoostClassifier(early_stopping=True, random_state=0).fit(X[train], y[train])
+        wrong += np.sum(estimator.predict(X[~train]) != y[~train])
+    assert wrong / len(y) < 0.0710

@@ -7,7 +7,7 @@ The features are the weak learners, each divided by its greatest absolute value 
 one, whose weight is b. See _margin.pxd for the bound.
 
 Steps are smoothed as in Schapire and Singer (1999): a share of the total weight, in BoosTexter's manner 1 / (2m), is
-added to W+ and W-, so that a feature seen on one side only has a finite step. The bound holds for the smoothed step too.
+added to W+ and W-, so that a feature seen on one side only has a finite step. The bound holds for this step too.
 
 Pricing is that of _sequential.pxd: before each round only a list of the best features is priced afresh, and all are
 when the best of the list has fallen below half of what the best of all promised last time.

@@ -1,0 +1,425 @@
+"""AdaBoost with features as weak learners, one class against the others.
+
+`boost` keeps the step of every round, so that the model of the first k rounds is there for every k: the number
+of rounds is chosen on validation examples afterwards, and costs no second training.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from sl1max._core._boosting import Booster
+from sl1max.classifier import MaxentPredictor, weigh_classes
+from sl1max.early_stopping import check_validation_set, split_validation
+from sl1max.fit import warn_constant
+from sl1max.inputs import Data, check_options, core_buffers, read_data
+from sl1max.metrics import top_class_error
+from sl1max.model import BLOCK_CELLS, Model
+from sl1max.moments import IN_CLASS, Moments
+from sl1max.monitor import Monitor, print_line
+from sl1max.reduction import Plan, solve_all
+
+LOSSES = ("logistic", "exponential")
+FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
+
+
+def boost(
+    X,
+    y,
+    *,
+    loss="logistic",
+    n_rounds=500,
+    fit_intercept=True,
+    smoothing=None,
+    sample_weight=None,
+    n_jobs=None,
+    callback=None,
+    verbose=0,
+) -> Rounds:
+    """Boost every class against the others.
+
+    Parameters
+    ----------
+    X, y, sample_weight :
+        As in `sl1max.fit`; an indicator must hold zeros and ones only.
+    loss, n_rounds, fit_intercept, smoothing, n_jobs, callback, verbose :
+        As in `AdaBoostClassifier`.
+
+    Returns
+    -------
+    Rounds
+
+    Examples
+    --------
+    >>> from sl1max.boosting import boost
+    >>> rounds = boost([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"], n_rounds=20)
+    >>> rounds.model(5).predict([[1, 0], [0, 1]])
+    array(['spam', 'ham'], dtype='<U4')
+    """
+    _check_boosting(loss, n_rounds, smoothing)
+    check_options(n_jobs=n_jobs, callback=callback)
+    data = read_data(
+        X, y, distribution="conditional", classes="independent", multilabel="equal", solver="auto",
+        sample_weight=sample_weight, offset=None,
+    )  # fmt: skip
+    if (data.labels.data != 1).any():
+        raise ValueError("y has values other than 0 and 1: AdaBoost takes no soft labels")
+    warn_constant(data)
+    boosting = Boosting(data, loss, bool(fit_intercept), smoothing)
+    monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
+    return Rounds(boosting, solve_all(boosting, monitor, n_jobs))
+
+
+def _check_boosting(loss, n_rounds, smoothing):
+    if loss not in LOSSES:
+        raise ValueError(f"loss={loss!r} is unknown: it must be one of {', '.join(map(repr, LOSSES))}")
+    if not isinstance(n_rounds, numbers.Integral) or n_rounds < 1:
+        raise ValueError(f"n_rounds={n_rounds!r} must be a positive integer")
+    if smoothing is not None and not (isinstance(smoothing, numbers.Real) and 0 <= smoothing < np.inf):
+        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0 or None")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The rounds of one class; column n_features is the intercept."""
+
+    c: int
+    cols: np.ndarray
+    deltas: np.ndarray
+    objective: float
+    status: str
+
+
+class Boosting:
+    """A training set with the loss to be boosted on it; stands where a `Reduction` stands in `solve_all`."""
+
+    def __init__(self, data: Data, loss, fit_intercept, smoothing):
+        self.data = data
+        self.moments = Moments(data)
+        self.exponential = loss == "exponential"
+        self.fit_intercept = fit_intercept
+        self.smoothing = 0.5 / self.moments.mass if smoothing is None else float(smoothing)
+        self._buffers = core_buffers(data.matrix, data.columns.binary)
+
+    @property
+    def mirrored(self):
+        """Of two labels the first is the second with the signs turned."""
+        return not self.data.indicator and len(self.data.classes) == 2
+
+    def plans(self, algorithm):
+        """The classes to boost, in order."""
+        classes = [1] if self.mirrored else np.flatnonzero(self.data.constant == 0)
+        return [Plan(int(c), ((int(c), IN_CLASS),), pooled=False) for c in classes]
+
+    def class_label(self, plan: Plan):
+        return self.data.classes[plan.group]
+
+    def solve(self, plan: Plan, monitor: Monitor) -> Steps | None:
+        """All rounds of one class; None if the fit was stopped."""
+        if monitor.stop[0]:
+            return None
+        labels, c = self.data.labels, plan.group
+        signed_mass = -self.data.mass / self.moments.mass
+        held = labels.indices[labels.indptr[c] : labels.indptr[c + 1]]
+        signed_mass[held] = -signed_mass[held]
+        booster = Booster(
+            self._buffers, self.data.columns.extent, signed_mass, exponential=self.exponential,
+            intercept=self.fit_intercept, smoothing=self.smoothing,
+        )  # fmt: skip
+        try:
+            status = monitor.run(booster, self.class_label(plan))
+        except BaseException:
+            monitor.stop[0] = 1
+            raise
+        return Steps(c, *booster.steps(), booster.objective, status)
+
+
+class Rounds:
+    """The steps of all rounds of all classes, and the models that they make.
+
+    Attributes
+    ----------
+    n_rounds : int
+        The most that a class has had.
+    """
+
+    def __init__(self, boosting: Boosting, steps: list[Steps]):
+        self._boosting = boosting
+        self._steps = steps
+        self.n_rounds = max((len(found.cols) for found in steps), default=0)
+
+    def increment(self, first, last):
+        """What rounds first to last - 1 add to the log-odds: weights (n_classes, n_features + 1), a csr_array.
+
+        The intercept is the last column. The exponential loss is least at half of the log-odds.
+        """
+        data = self._boosting.data
+        shape = len(data.classes), data.matrix.shape[1] + 1
+        rows = [np.full(len(found.cols[first:last]), found.c) for found in self._steps]
+        cols = [found.cols[first:last] for found in self._steps]
+        deltas = [found.deltas[first:last] for found in self._steps]
+        if not rows:
+            return sparse.csr_array(shape)
+        cells = np.concatenate(rows), np.concatenate(cols)
+        scale = 2.0 if self._boosting.exponential else 1.0
+        added = sparse.csr_array((scale * np.concatenate(deltas), cells), shape=shape)
+        if self._boosting.mirrored:
+            added = sparse.vstack([-added[[1]], added[[1]]], format="csr")
+        added.eliminate_zeros()
+        return added
+
+    def model(self, n_rounds=None) -> Model:
+        """The model of the first rounds, or of all.
+
+        Its scores are log-odds, and its penalty is zero. Boosting has no certificate: ``dual_gap`` is NaN and
+        ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
+        """
+        n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        data, moments = self._boosting.data, self._boosting.moments
+        weights = self.increment(0, n_rounds)
+        intercept = weights[:, [-1]].toarray().ravel()
+        intercept[data.constant != 0] = np.inf * data.constant[data.constant != 0]
+        weights = weights[:, :-1]
+        n_iter, converged = self._collect()
+        model = Model(
+            distribution="conditional",
+            kind="independent",
+            indicator=data.indicator,
+            classes=data.classes,
+            weights=weights,
+            parts=(weights, sparse.csr_array(weights.shape)),
+            intercept=intercept,
+            log_z=None,
+            class_prior=moments.class_prior,
+            mass=float(moments.mass),
+            objective=self._final_losses(),
+            objective_zero=self._prior_losses(moments.class_prior),
+            dual_gap=np.full(len(data.classes), np.nan),
+            n_iter=np.minimum(n_iter, n_rounds),
+            converged=converged,
+            beta=0.0,
+            beta_rule="count",
+            solver="adaboost",
+            tol=0.0,
+        )
+        return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
+
+    def _collect(self):
+        """Number of rounds of each class, and whether they were all made."""
+        n_iter = np.zeros(len(self._boosting.data.classes), np.int64)
+        converged = np.ones(len(n_iter), bool)
+        for found in self._steps:
+            every = slice(None) if self._boosting.mirrored else found.c
+            n_iter[every] = len(found.cols)
+            converged[every] = found.status != "stopped"
+        return n_iter, converged
+
+    def _final_losses(self):
+        losses = np.zeros(len(self._boosting.data.classes))
+        for found in self._steps:
+            losses[slice(None) if self._boosting.mirrored else found.c] = found.objective
+        return losses
+
+    def _prior_losses(self, prior):
+        """The least losses of a constant score."""
+        if self._boosting.exponential:
+            return 2 * np.sqrt(prior * (1 - prior))
+        logs = np.log([np.where(prior > 0, prior, 1), np.where(prior < 1, 1 - prior, 1)])
+        return -(prior * logs[0] + (1 - prior) * logs[1])
+
+    def _losses(self, model):
+        """Mean loss of each class on the training set."""
+        data = self._boosting.data
+        X = data.matrix.tocsr() if sparse.issparse(data.matrix) else data.matrix
+        labels = data.labels.tocsr()
+        losses = np.zeros(model.n_classes)
+        size = max(1, BLOCK_CELLS // model.n_classes)
+        for first in range(0, X.shape[0], size):
+            block = slice(first, first + size)
+            margin = model.decision_function(X[block]) * (2 * labels[block].toarray() - 1)
+            loss = np.exp(-margin / 2) if self._boosting.exponential else np.logaddexp(0, -margin)
+            losses += data.mass[block] @ loss
+        return losses / data.mass.sum()
+
+    def validate(self, X_val, y_val):
+        """Top-class error on validation examples after the first 10 rounds, then after each tenth more.
+
+        Returns
+        -------
+        looks : ndarray of int
+            Numbers of rounds.
+        errors : ndarray
+            Share of examples whose top class is not among theirs, for each of them.
+        """
+        data = self._boosting.data
+        labels = None if data.indicator else data.classes
+        scores = np.zeros((X_val.shape[0], len(data.classes)))
+        scores[:, data.constant != 0] = np.inf * data.constant[data.constant != 0]
+        looks, errors, made = look_rounds(self.n_rounds), [], 0
+        for n_rounds in looks:
+            added = self.increment(made, n_rounds).tocsc()
+            product = X_val @ added[:, :-1].T
+            scores += product.toarray() if sparse.issparse(product) else product
+            scores += added[:, [-1]].toarray().T
+            errors.append(top_class_error(y_val, scores, labels=labels))
+            made = n_rounds
+        return np.array(looks), np.array(errors)
+
+
+def look_rounds(n_rounds):
+    """10, 20 and so on, from 100 on a tenth more each time, and n_rounds."""
+    looks = [min(FIRST_LOOK, n_rounds)]
+    while looks[-1] < n_rounds:
+        looks.append(min(looks[-1] + max(FIRST_LOOK, looks[-1] // 10), n_rounds))
+    return looks
+
+
+class AdaBoostClassifier(MaxentPredictor):
+    """AdaBoost on sparse features, with the logistic or the exponential loss.
+
+    Every class is boosted against the others. A round adds to one weight, that of the feature whose bound
+    promises the greatest decrease of the loss, the step 1/2 ln(W+ / W-): the sequential update of Collins,
+    Schapire and Singer. W+ and W- are the weights of the examples on which the feature is right and wrong,
+    an example weighing -loss'(margin) times the feature's absolute value. What regularises is the number of
+    rounds: choose it with ``early_stopping`` or by cross-validation.
+
+    Parameters
+    ----------
+    loss : {"logistic", "exponential"}
+        ln(1 + e^-z) or e^-z of the margin z.
+    n_rounds : int
+        Rounds for each class.
+    fit_intercept : bool
+        Have a constant feature among the others.
+    smoothing : float, optional
+        Share of the total weight that is added to W+ and to W-, so that a feature seen on one side only has a
+        finite step. If not given, 1 / (2m) for m examples, as in BoosTexter.
+    class_weight : dict, "balanced" or list of dict, optional
+        As in `MaxentClassifier`.
+    early_stopping : bool
+        Set examples aside, or use those given to `fit`, and keep the first rounds that have the least share
+        of wrong top classes among them. All ``n_rounds`` are made before the choice.
+    validation_fraction : float
+        Share of the examples that early stopping sets aside. Every class keeps a training example.
+    n_jobs : int, optional
+        Threads, over classes and for predictions; the result does not depend on it.
+    callback : callable, optional
+        Called with a `FitProgress` each 100 rounds; a true value ends the rounds of that class.
+    random_state : int or RandomState, optional
+        Draws the validation examples.
+    verbose : int
+        1: progress on stderr.
+
+    Attributes
+    ----------
+    model_ : Model
+        Conditional, independent classes; its scores are the log-odds of each class, which for the exponential
+        loss are twice the sums of the steps. ``objective`` is the mean loss, ``dual_gap`` is NaN.
+    n_rounds_ : int
+        Rounds that ``model_`` has: with early stopping, the number chosen.
+    validation_rounds_, validation_errors_ : ndarray
+        Early stopping only: numbers of rounds that were looked at, and the validation error of each.
+    classes_, coef_, sparse_coef_, intercept_, n_iter_, objective_, n_features_in_, feature_names_in_ :
+        As in `MaxentClassifier`.
+
+    See Also
+    --------
+    sl1max.make_classifier : One switch between learners.
+
+    References
+    ----------
+    M. Collins, R. E. Schapire and Y. Singer, Logistic regression, AdaBoost and Bregman distances, Machine
+    Learning 48, 2002. R. E. Schapire and Y. Singer, BoosTexter, Machine Learning 39, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sl1max import AdaBoostClassifier
+    >>> texts = ["wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price"]
+    >>> topics = ["grain", "grain", "metal", "metal", "grain", "metal"]
+    >>> model = make_pipeline(CountVectorizer(binary=True), AdaBoostClassifier(n_rounds=20)).fit(texts, topics)
+    >>> model.predict(["gold prices", "wheat"]).tolist()
+    ['metal', 'grain']
+    """
+
+    def __init__(
+        self,
+        *,
+        loss="logistic",
+        n_rounds=500,
+        fit_intercept=True,
+        smoothing=None,
+        class_weight=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_jobs=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.loss = loss
+        self.n_rounds = n_rounds
+        self.fit_intercept = fit_intercept
+        self.smoothing = smoothing
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None):
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+            Labels, or an indicator of zeros and ones of the classes of each example.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the same as having the example twice.
+        X_val, y_val : as X and y, optional
+            Validation examples for early stopping, in place of a share of the training examples.
+
+        Returns
+        -------
+        AdaBoostClassifier
+            Itself.
+        """
+        check_validation_set(X_val, y_val, self.early_stopping)
+        X, y = self._read_training_set(X, y, sample_weight)
+        weight = weigh_classes(self.class_weight, y, sample_weight)
+        self._sparse_labels = sparse.issparse(y)
+        if X_val is not None:
+            X_val = self._read_features(X_val)
+        elif self.early_stopping:
+            train, held = split_validation(y, self.validation_fraction, check_random_state(self.random_state))
+            X, y, X_val, y_val = X[train], y[train], X[held], y[held]
+            weight = None if weight is None else np.asarray(weight)[train]
+        rounds = boost(
+            X, y, loss=self.loss, n_rounds=self.n_rounds, fit_intercept=self.fit_intercept,
+            smoothing=self.smoothing, sample_weight=weight, n_jobs=self.n_jobs, callback=self.callback,
+            verbose=self.verbose,
+        )  # fmt: skip
+        self.n_rounds_ = rounds.n_rounds
+        for name in ("validation_rounds_", "validation_errors_"):
+            self.__dict__.pop(name, None)
+        if self.early_stopping:
+            self._choose_rounds(rounds, X_val, y_val)
+        self.model_ = rounds.model(self.n_rounds_)
+        return self
+
+    def _choose_rounds(self, rounds, X_val, y_val):
+        looks, errors = rounds.validate(X_val, y_val)
+        best = errors.argmin()
+        self.n_rounds_ = int(looks[best])
+        self.validation_rounds_, self.validation_errors_ = looks, errors
+        if self.verbose:
+            print_line(f"{self.n_rounds_} of {rounds.n_rounds} rounds: validation error {errors[best]:.4f}")
