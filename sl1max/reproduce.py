@@ -1,0 +1,462 @@
+"""The tables of the paper, trained anew: its figures beside ours.
+
+Table 3 compares AdaBoost, linear SVMs and the five maximum-entropy models on three data sets; Table 4 counts
+the parameters and the training time of three of the models for two strengths of the regularisation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import scipy
+from scipy import sparse
+
+import sl1max
+from sl1max.datasets import fetch_reuters21578, fetch_supertags, fetch_webkb
+from sl1max.datasets._store import Dataset
+from sl1max.metrics import optimal_f_measure, top_class_error
+from sl1max.monitor import FitProgress, format_seconds
+
+BETA, STRONGER_BETA = 0.5, 0.9
+SVM_C = 0.1  # the best of 0.01, 0.1 and 1 in cross-validation on the training sets of WebKB and Reuters
+SECONDS_BETWEEN_LINES = 0.2
+LINE_WIDTH = 79
+
+# Table 3 of the paper: top-class error in %, for Reuters also the micro-averaged optimal F-measure in %.
+PAPER_ERRORS = {
+    "AdaBoost": {"reuters": (14.9, 86.7), "webkb": (7.10,), "supertags": (12.0,)},
+    "Linear SVM": {"reuters": (15.3, 86.6), "webkb": (7.57,)},
+    "Q1": {"reuters": (16.9, 84.0), "webkb": (7.95,)},
+    "Q2": {"reuters": (17.4, 83.9), "webkb": (8.19,), "supertags": (11.2,)},
+    "Q3": {"reuters": (16.6, 79.6), "webkb": (7.76,)},
+    "Q1(lambda^c)": {"reuters": (15.0, 86.5), "webkb": (7.50,), "supertags": (11.9,)},
+    "Q3(lambda^c)": {"reuters": (14.1, 86.4), "webkb": (7.45,), "supertags": (11.1,)},
+}
+# Table 4, SuperTags only: parameters and hours, by beta.
+PAPER_COSTS = {
+    "Q1(lambda^c)": {BETA: (53_000, 15.65), STRONGER_BETA: (35_000, 16.09)},
+    "Q2": {BETA: (53_000, 14.92), STRONGER_BETA: (34_000, 7.58)},
+    "Q3(lambda^c)": {BETA: (41_000, 46.65), STRONGER_BETA: (24_000, 46.40)},
+}
+TITLES = {"reuters": "Reuters", "webkb": "WebKB", "supertags": "SuperTags"}
+SUPERTAGS_WARNING = (
+    "supertags at full size, 938,455 tokens and 4755 classes, takes many hours and several gigabytes"
+)
+
+
+# Learners
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all fits of a run share."""
+
+    tol: float = 1e-4
+    n_jobs: int | None = None
+    callback: Callable[[FitProgress], None] | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained classifier: its labels, the scores that rank its cells, its size and certified gap."""
+
+    predict: Callable
+    rank: Callable
+    n_parameters: int | None = None
+    relative_gap: float | None = None
+
+
+def train_maxent(X, y, beta, settings, **options) -> Trained:
+    """One of the five models; `options` go to `sl1max.fit`."""
+    model = sl1max.fit(
+        X, y, beta=beta, tol=settings.tol, n_jobs=settings.n_jobs, callback=settings.callback, **options
+    )
+    posterior = model.distribution == "conditional" and model.kind == "exclusive"
+    parts = (model.weights,) if model.kind == "exclusive" or model.parts is None else model.weights_parts()
+    return Trained(
+        predict=model.predict,
+        rank=model.log_proba if posterior else model.decision_function,
+        n_parameters=sum(part.nnz for part in parts),
+        relative_gap=float(np.max(model.dual_gap / model.objective_zero)),
+    )
+
+
+def train_joint(X, y, beta, settings) -> Trained:
+    """Q1, for label sets over the paper's sample space: every training story with every class, each once.
+
+    `sl1max.fit` leaves stories without a label out of exclusive models; here they belong to the normaliser.
+    With unpenalised intercepts Q1 falls into class-conditional problems with the penalties beta_cj / p~(c),
+    and these are over all stories. The rule "count" divides by the class's size, so that it is given
+    beta sigma_cj sqrt(m), with m the number of labels and sigma_cj at least that of a feature seen once.
+    """
+    if not sparse.issparse(y):
+        return train_maxent(X, y, beta, settings, distribution="joint", classes="exclusive")
+    n_labels = y.sum()
+    mean = (y.T @ X).toarray() / n_labels
+    variance = np.maximum(mean * (1 - mean), 1 / n_labels * (1 - 1 / n_labels))
+    return train_maxent(
+        X, y, beta * np.sqrt(variance * n_labels), settings,
+        distribution="class-conditional", classes="independent", beta_rule="count",
+    )  # fmt: skip
+
+
+def train_class_conditional(X, y, beta, settings) -> Trained:
+    """Q2; label sets do not matter to it, and stories without a label belong to the normaliser."""
+    return train_maxent(X, y, beta, settings, distribution="class-conditional")
+
+
+def train_conditional(X, y, beta, settings) -> Trained:
+    """Q3; a story with K labels counts K times."""
+    return train_maxent(X, y, beta, settings, distribution="conditional", classes="exclusive")
+
+
+def train_joint_independent(X, y, beta, settings) -> Trained:
+    return train_maxent(X, y, beta, settings, distribution="joint", classes="independent")
+
+
+def train_conditional_independent(X, y, beta, settings) -> Trained:
+    return train_maxent(X, y, beta, settings, distribution="conditional", classes="independent")
+
+
+def train_adaboost(X, y, beta, settings) -> Trained:
+    from sl1max import AdaBoostClassifier
+
+    classifier = AdaBoostClassifier(n_jobs=settings.n_jobs).fit(X, y)
+    return Trained(predict=classifier.predict, rank=classifier.decision_function)
+
+
+def train_svm(X, y, beta, settings) -> Trained:
+    """One linear SVM for each class, against all others."""
+    try:
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.svm import LinearSVC
+    except ImportError as error:
+        raise ImportError("it needs scikit-learn: pip install sl1max[sklearn]") from error
+    classifier = OneVsRestClassifier(LinearSVC(C=SVM_C), n_jobs=settings.n_jobs).fit(X, y)
+    return Trained(predict=classifier.predict, rank=classifier.decision_function)
+
+
+LEARNERS = {
+    "AdaBoost": train_adaboost,
+    "Linear SVM": train_svm,
+    "Q1": train_joint,
+    "Q2": train_class_conditional,
+    "Q3": train_conditional,
+    "Q1(lambda^c)": train_joint_independent,
+    "Q3(lambda^c)": train_conditional_independent,
+}
+
+
+# Measurements
+
+
+@dataclass
+class Cell:
+    """What one learner did on one data set, at one beta.
+
+    Attributes
+    ----------
+    error : float
+        Top-class error in %, over all test examples of all splits.
+    f_measure : float or None
+        Micro-averaged optimal F-measure in %; for label sets only.
+    seconds : float
+        Of training, mean of the splits.
+    parameters : float or None
+        Nonzero weights, mean of the splits; those of class and non-class count both.
+    gap : float or None
+        Worst certified distance to the optimum, relative to the objective with all weights zero.
+    """
+
+    error: float
+    f_measure: float | None
+    seconds: float
+    parameters: float | None
+    gap: float | None
+
+
+@dataclass
+class Column:
+    """The measurements on one data set: `cells` by learner and beta, and remarks for cells that are empty."""
+
+    name: str
+    data: str
+    cells: dict[tuple[str, float], Cell] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def run(
+    name: str, *, data: Dataset | None = None, tokenisation="unigram", settings=None, progress=None
+) -> Column:
+    """Train and test every learner that the paper has on a data set.
+
+    Parameters
+    ----------
+    name : {"webkb", "reuters", "supertags"}
+    data : Dataset, optional
+        The set itself, if not the whole of the one that is named.
+    tokenisation : {"unigram", "pairs"}
+        Of Reuters.
+    settings : Settings, optional
+    progress : Progress, optional
+
+    Returns
+    -------
+    Column
+    """
+    settings = settings or Settings()
+    data = data or load(name, tokenisation)
+    column = Column(name, f"{data!r}"[1:-1].removeprefix("Dataset "))
+    plan = [(row, beta) for beta in (BETA, STRONGER_BETA) for row in rows_of(name, beta)]
+    n_splits = len(list(data.splits()))
+    with progress.over(len(plan) * n_splits) if progress else contextlib.nullcontext():
+        for number, (row, beta) in enumerate(plan):
+            measured = []
+            try:
+                for k, split in enumerate(data.splits()):
+                    if progress:
+                        text = f"{TITLES[name]}, {row}, beta {beta:g}, part {k + 1} of {n_splits}"
+                        progress.begin(number * n_splits + k, text)
+                    measured.append(measure(LEARNERS[row], beta, split, settings))
+                column.cells[row, beta] = join(measured)
+            except ImportError as error:
+                column.notes.append(f"{row} is left out: {error}")
+    return column
+
+
+def load(name: str, tokenisation: str) -> Dataset:
+    if name == "supertags":
+        warnings.warn(SUPERTAGS_WARNING, UserWarning, stacklevel=2)
+        return fetch_supertags()
+    return fetch_webkb() if name == "webkb" else fetch_reuters21578(tokenisation)
+
+
+def rows_of(name: str, beta: float) -> list[str]:
+    """The rows that the paper has for a data set: Table 3, and Table 4 for the stronger beta."""
+    rows = PAPER_ERRORS if beta == BETA else PAPER_COSTS
+    return [row for row in rows if name in PAPER_ERRORS[row]]
+
+
+def measure(train, beta, split, settings) -> tuple[int, Cell]:
+    """Number of test examples, and what a learner did on them."""
+    X_train, y_train, X_test, y_test = split
+    start = time.perf_counter()
+    trained = train(X_train, y_train, beta, settings)
+    seconds = time.perf_counter() - start
+    f_measure = None
+    if sparse.issparse(y_test):
+        scores = trained.rank(X_test)
+        error = top_class_error(y_test, scores)
+        f_measure = 100 * optimal_f_measure(y_test, scores)
+    else:
+        error = np.mean(trained.predict(X_test) != y_test)
+    cell = Cell(100 * float(error), f_measure, seconds, trained.n_parameters, trained.relative_gap)
+    return X_test.shape[0], cell
+
+
+def join(measured: list[tuple[int, Cell]]) -> Cell:
+    """One cell for all splits of a data set."""
+    sizes, cells = zip(*measured, strict=True)
+
+    def mean(name, weights=None):
+        values = [getattr(cell, name) for cell in cells]
+        return None if None in values else float(np.average(values, weights=weights))
+
+    gaps = [cell.gap for cell in cells]
+    return Cell(
+        error=mean("error", sizes),
+        f_measure=mean("f_measure", sizes),
+        seconds=mean("seconds"),
+        parameters=mean("parameters"),
+        gap=None if None in gaps else max(gaps),
+    )
+
+
+class Progress:
+    """One line on a terminal, written over and over: what is being trained, how far the whole has come."""
+
+    def __init__(self, stream=None):
+        self._stream = stream or sys.stderr
+        self._last = 0.0
+
+    @contextlib.contextmanager
+    def over(self, n_steps):
+        """Show the progress of so many fits; the line is wiped out in the end."""
+        self._n_steps, self._start = n_steps, time.monotonic()
+        try:
+            yield
+        finally:
+            print(f"\r{'':<{LINE_WIDTH}}\r", end="", file=self._stream, flush=True)
+
+    def begin(self, done, text):
+        """The next fit begins, when so many are done."""
+        self._done, self._text = done, text
+        self._draw("")
+
+    def watch(self, progress: FitProgress):
+        """For `sl1max.fit(callback=...)`: show the class that is being fitted, and its gap."""
+        if time.monotonic() > self._last + SECONDS_BETWEEN_LINES:
+            label = "" if progress.class_label is None else f", class {progress.class_label}"
+            self._draw(f"{label}, gap {progress.dual_gap:.0e}")
+
+    def _draw(self, detail):
+        self._last = time.monotonic()
+        seconds = format_seconds(self._last - self._start)
+        line = f"sl1max: {self._done}/{self._n_steps} fits, {seconds}: {self._text}{detail}"
+        print(f"\r{line[:LINE_WIDTH]:<{LINE_WIDTH}}", end="", file=self._stream, flush=True)
+
+
+# Tables
+
+
+def error_table(columns: list[Column]) -> tuple[list[str], list[list[str]]]:
+    """Table 3: header and rows, ours and the paper's for every data set."""
+    header = ["Table 3: error %"]
+    for column in columns:
+        header += [TITLES[column.name], "paper"]
+    rows = []
+    for row, paper in PAPER_ERRORS.items():
+        cells = [row]
+        for column in columns:
+            cells += [_errors(column.cells.get((row, BETA))), _pair(paper.get(column.name))]
+        rows.append(cells)
+    return header, rows
+
+
+def cost_table(column: Column) -> tuple[list[str], list[list[str]]]:
+    """Table 4 for one data set; the paper's figures are those of SuperTags."""
+    supertags = column.name == "supertags"
+    header = [f"Table 4: {TITLES[column.name]}"]
+    for beta in (BETA, STRONGER_BETA):
+        header += [f"weights, beta {beta}", *(["paper"] if supertags else [])]
+    for beta in (BETA, STRONGER_BETA):
+        header += [f"seconds, beta {beta}", *(["paper"] if supertags else [])]
+    rows = []
+    for row, paper in PAPER_COSTS.items():
+        cells = [row]
+        for k, (quantity, form) in enumerate((("parameters", "{:,.0f}"), ("seconds", "{:,.2f}"))):
+            for beta in (BETA, STRONGER_BETA):
+                cell = column.cells.get((row, beta))
+                cells.append("-" if cell is None else form.format(getattr(cell, quantity)))
+                if supertags:
+                    cells.append(form.format(paper[beta][k] * (3600 if quantity == "seconds" else 1)))
+        rows.append(cells)
+    return header, rows
+
+
+def _errors(cell):
+    return "-" if cell is None else _pair((cell.error, cell.f_measure))
+
+
+def _pair(figures):
+    """``error`` or ``error / F``."""
+    if figures is None:
+        return ""
+    error, *f_measure = figures
+    pair = f_measure and f_measure[0] is not None
+    return f"{error:.2f} / {f_measure[0]:.2f}" if pair else f"{error:.2f}"
+
+
+def format_text(header, rows) -> str:
+    """A table for a terminal: the first column to the left, the others to the right."""
+    widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
+    lines = [
+        "  ".join([f"{line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in [header, *rows]
+    ]
+    return "\n".join(lines)
+
+
+def format_markdown(header, rows) -> str:
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def report(columns: list[Column], format_table=format_text) -> str:
+    """Both tables, what they mean, remarks, and the circumstances."""
+    parts = [format_table(*error_table(columns))]
+    parts += [format_table(*cost_table(column)) for column in columns]
+    legend = "error: % of test examples whose top class is not among their labels"
+    if any(column.name == "reuters" for column in columns):
+        legend += "; Reuters: error / optimal micro-averaged F-measure"
+    parts.append(
+        f"{legend}.\nOurs: beta = {BETA} by the deviation rule; seconds: training, mean of the splits."
+    )
+    notes = [f"{TITLES[column.name]}, {note}" for column in columns for note in column.notes]
+    parts.append("\n".join([*notes, *(column.data for column in columns), circumstances()]))
+    return "\n\n".join(parts)
+
+
+def circumstances() -> str:
+    """Versions, machine and date, in one line."""
+    versions = f"sl1max {sl1max.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
+    machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
+    return f"{versions}, {machine}, {datetime.date.today().isoformat()}"
+
+
+def as_json(columns: list[Column]) -> dict:
+    """Everything measured, with the paper's figures, in plain types."""
+    return {
+        "circumstances": circumstances(),
+        "datasets": [
+            {
+                "name": column.name,
+                "data": column.data,
+                "notes": column.notes,
+                "cells": [
+                    {"row": row, "beta": beta, **asdict(cell), "paper": _paper(column.name, row, beta)}
+                    for (row, beta), cell in column.cells.items()
+                ],
+            }
+            for column in columns
+        ],
+    }
+
+
+def _paper(name, row, beta):
+    """The paper's figures for a cell, by their names."""
+    figures = {}
+    if beta == BETA:
+        figures |= zip(("error", "f_measure"), PAPER_ERRORS[row].get(name, ()), strict=False)
+    if name == "supertags" and row in PAPER_COSTS:
+        parameters, hours = PAPER_COSTS[row][beta]
+        figures |= {"parameters": parameters, "seconds": hours * 3600}
+    return figures
+
+
+def plot_errors(columns: list[Column], path) -> None:
+    """The errors of Table 3 as a figure, ours beside the paper's, written to `path`."""
+    from matplotlib.figure import Figure
+
+    from sl1max.plot import COLORS, QUIET
+
+    rows = list(PAPER_ERRORS)
+    figure = Figure(figsize=(1.6 + 3.4 * len(columns), 3.8), layout="constrained")
+    axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    for ax, column in zip(axes, columns, strict=True):
+        for k, row in enumerate(rows):
+            ours, paper = column.cells.get((row, BETA)), PAPER_ERRORS[row].get(column.name)
+            if paper:
+                ax.plot(paper[0], k, "o", color=COLORS[1], fillstyle="none")
+            if ours:
+                ax.plot(ours.error, k, "o", color=COLORS[0])
+            if paper and ours:
+                ax.plot([paper[0], ours.error], [k, k], color=QUIET, zorder=0)
+        ax.plot([], [], "o", color=COLORS[1], fillstyle="none", label="paper")
+        ax.plot([], [], "o", color=COLORS[0], label="ours")
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xlabel("top-class error, %")
+        ax.set_title(TITLES[column.name])
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].invert_yaxis()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower right", ncols=2, frameon=False)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,223 @@
+"""The paper's tables: what is trained, what is printed, what is said of cells that stay empty."""
+
+import io
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import sl1max
+from sl1max import cli, reproduce
+from sl1max.datasets import fetch_webkb
+from sl1max.metrics import optimal_f_measure, top_class_error
+
+MAXENT_ROWS = ["Q1", "Q2", "Q3", "Q1(lambda^c)", "Q3(lambda^c)"]
+
+
+def small_webkb(step=6):
+    data = fetch_webkb()
+    rows = np.arange(0, data.X_train.shape[0], step)
+    return replace(data, X_train=data.X_train[rows], y_train=data.y_train[rows], folds=data.folds[rows] % 2)
+
+
+def small_reuters(n_samples=300, n_features=40, n_classes=5, seed=0):
+    """Label sets, empty ones among them, as a `Dataset` with one split."""
+    rng = np.random.default_rng(seed)
+    Y = rng.random((n_samples, n_classes)) < 0.25
+    X = rng.random((n_samples, n_features)) < 0.1
+    X[:, :n_classes] |= Y & (rng.random(Y.shape) < 0.8)
+    X, Y = (sparse.csr_array(part.astype(float)) for part in (X, Y))
+    assert (Y.sum(axis=1) == 0).any() and (Y.sum(axis=1) > 1).any()
+    half = n_samples // 2
+    return replace(
+        fetch_webkb(), X_train=X[:half], y_train=Y[:half], X_test=X[half:], y_test=Y[half:], folds=None
+    )
+
+
+@pytest.fixture(scope="module")
+def webkb():
+    return reproduce.run("webkb", data=small_webkb())
+
+
+@pytest.fixture(scope="module")
+def reuters():
+    return reproduce.run("reuters", data=small_reuters())
+
+
+def without(monkeypatch, *modules):
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+def test_cells_of_a_set_with_folds(webkb):
+    data = small_webkb()
+    for row in MAXENT_ROWS:
+        cell = webkb.cells[row, 0.5]
+        assert 5 < cell.error < 25 and cell.f_measure is None
+        assert cell.gap <= 1e-4 and cell.seconds > 0
+    assert {row for row, beta in webkb.cells if beta == 0.9} == set(reproduce.PAPER_COSTS)
+    wrong, weights = 0, []
+    for X_train, y_train, X_test, y_test in data.splits():
+        model = sl1max.fit(X_train, y_train, distribution="joint", classes="independent")
+        wrong += (model.predict(X_test) != y_test).sum()
+        weights.append(sum(part.nnz for part in model.weights_parts()))
+    cell = webkb.cells["Q1(lambda^c)", 0.5]
+    assert cell.error == pytest.approx(100 * wrong / len(data.y_train))
+    assert cell.parameters == np.mean(weights)
+
+
+def test_stronger_regularisation_gives_fewer_weights(webkb):
+    for row in reproduce.PAPER_COSTS:
+        assert webkb.cells[row, 0.9].parameters < webkb.cells[row, 0.5].parameters
+
+
+def test_cells_of_label_sets(reuters):
+    data = small_reuters()
+    model = sl1max.fit(data.X_train, data.y_train)
+    scores = model.decision_function(data.X_test)
+    cell = reuters.cells["Q3(lambda^c)", 0.5]
+    assert cell.error == pytest.approx(100 * top_class_error(data.y_test, scores))
+    assert cell.f_measure == pytest.approx(100 * optimal_f_measure(data.y_test, scores))
+    # Conditional, exclusive: the posterior ranks the cells.
+    model = sl1max.fit(data.X_train, data.y_train, classes="exclusive")
+    f_measure = optimal_f_measure(data.y_test, model.log_proba(data.X_test))
+    assert reuters.cells["Q3", 0.5].f_measure == pytest.approx(100 * f_measure)
+
+
+def test_joint_model_of_label_sets():
+    """Where every example has one label the sample space is that of `sl1max.fit`."""
+    rng = np.random.default_rng(1)
+    X = sparse.csr_array((rng.random((120, 15)) < 0.3).astype(float))
+    y = rng.integers(0, 3, 120)
+    settings = reproduce.Settings(tol=1e-9)
+    ours = reproduce.train_joint(X, sparse.csr_array(np.eye(3)[y]), 0.5, settings).rank(X)
+    expected = sl1max.fit(X, y, distribution="joint", tol=1e-9).decision_function(X)
+    np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-5)
+
+
+def test_svm(webkb):
+    pytest.importorskip("sklearn")
+    assert 5 < webkb.cells["Linear SVM", 0.5].error < 20
+
+
+def test_without_sklearn(monkeypatch):
+    without(monkeypatch, "sklearn", "sklearn.multiclass", "sklearn.svm")
+    column = reproduce.run("webkb", data=small_webkb(step=20))
+    assert ("Linear SVM", 0.5) not in column.cells and ("Q2", 0.5) in column.cells
+    assert any("Linear SVM" in note and "sl1max[sklearn]" in note for note in column.notes)
+    _, rows = reproduce.error_table([column])
+    assert ["Linear SVM", "-", "7.57"] in rows
+    assert "Linear SVM is left out" in reproduce.report([column])
+
+
+def test_error_table(webkb, reuters):
+    header, rows = reproduce.error_table([webkb, reuters])
+    assert header == ["Table 3: error %", "WebKB", "paper", "Reuters", "paper"]
+    assert [row[0] for row in rows] == list(reproduce.PAPER_ERRORS)
+    q1 = dict((row[0], row[1:]) for row in rows)["Q1"]
+    cell = reuters.cells["Q1", 0.5]
+    assert q1[1:] == ["7.95", f"{cell.error:.2f} / {cell.f_measure:.2f}", "16.90 / 84.00"]
+
+
+def test_cost_table(webkb):
+    header, rows = reproduce.cost_table(webkb)
+    assert len(header) == 5 and "paper" not in header
+    assert [row[0] for row in rows] == list(reproduce.PAPER_COSTS)
+    header, rows = reproduce.cost_table(reproduce.Column("supertags", "", dict(webkb.cells)))
+    assert header.count("paper") == 4
+    assert rows[2][2::2] == ["41,000", "24,000", "167,940.00", "167,040.00"]
+
+
+def test_rows_of_supertags():
+    assert reproduce.rows_of("supertags", 0.5) == ["AdaBoost", "Q2", "Q1(lambda^c)", "Q3(lambda^c)"]
+    assert reproduce.rows_of("supertags", 0.9) == ["Q1(lambda^c)", "Q2", "Q3(lambda^c)"]
+
+
+def test_supertags_warns_first(monkeypatch):
+    monkeypatch.setattr(reproduce, "fetch_supertags", small_webkb)
+    with pytest.warns(UserWarning, match="many hours"):
+        reproduce.load("supertags", "unigram")
+
+
+def test_formats():
+    header, rows = ["a", "long"], [["first", "1"], ["b", "22"]]
+    assert reproduce.format_text(header, rows) == "a      long\nfirst     1\nb        22"
+    assert reproduce.format_markdown(header, rows) == (
+        "| a | long |\n| --- | ---: |\n| first | 1 |\n| b | 22 |"
+    )
+
+
+def test_json(webkb, reuters):
+    written = json.loads(json.dumps(reproduce.as_json([webkb, reuters])))
+    cells = {(cell["row"], cell["beta"]): cell for cell in written["datasets"][1]["cells"]}
+    assert cells["Q2", 0.5]["paper"] == {"error": 17.4, "f_measure": 83.9}
+    assert cells["Q2", 0.9]["paper"] == {}
+    assert cells["Q2", 0.5]["f_measure"] == reuters.cells["Q2", 0.5].f_measure
+    assert sl1max.__version__ in written["circumstances"]
+
+
+def test_progress():
+    stream = io.StringIO()
+    progress = reproduce.Progress(stream)
+    settings = reproduce.Settings(tol=1e-2, callback=progress.watch)
+    reproduce.run("webkb", data=small_webkb(step=20), settings=settings, progress=progress)
+    lines = stream.getvalue().split("\r")
+    assert lines[1].startswith("sl1max: 0/20 fits, 0:00: WebKB, AdaBoost, beta 0.5, part 1 of 2")
+    assert any("19/20 fits" in line and "Q3(lambda^c), beta 0.9, part 2 of 2" in line for line in lines)
+    assert all(len(line) <= reproduce.LINE_WIDTH for line in lines)
+    assert lines[-2].strip() == lines[-1] == ""
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "fetch_webkb", lambda: small_webkb(step=20))
+
+
+def test_command(command, capsys, tmp_path):
+    assert cli.main(["reproduce", "webkb", "--tol", "1e-2", "--markdown", "tables.md"]) == cli.OK
+    out, err = capsys.readouterr()
+    assert err == "" and out.startswith("Table 3: error %  WebKB  paper\nAdaBoost")
+    assert "Table 4: WebKB" in out
+    assert (tmp_path / "tables.md").read_text().startswith("| Table 3: error % | WebKB | paper |\n| --- |")
+    assert cli.main(["reproduce", "webkb", "--tol", "1e-2", "--json"]) == cli.OK
+    (column,) = json.loads(capsys.readouterr().out)["datasets"]
+    papers = {(cell["row"], cell["beta"]): cell["paper"] for cell in column["cells"]}
+    assert papers["Q3", 0.5] == {"error": 7.76}
+
+
+def test_command_draws(command, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert cli.main(["reproduce", "webkb", "--tol", "1e-2", "--plot", "errors.png"]) == cli.OK
+    assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_command_complains_before_it_trains(command, capsys, monkeypatch):
+    assert cli.main(["reproduce", "webkb", "--markdown", "nowhere/tables.md"]) == cli.BAD_INPUT
+    assert "there is no folder" in capsys.readouterr().err
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["reproduce", "webkb", "--plot", "errors.png"]) == cli.BAD_INPUT
+    assert "sl1max[plot]" in capsys.readouterr().err
+
+
+def test_command_says_what_to_put_where(monkeypatch, tmp_path, capsys):
+    def refuse(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setenv("SL1MAX_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    assert cli.main(["reproduce", "reuters"]) == cli.BAD_INPUT
+    assert "Put reuters21578.tar.gz" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_webkb_of_the_paper():
+    """The errors of the paper or better, on all pages."""
+    column = reproduce.run("webkb")
+    for row in MAXENT_ROWS:
+        assert column.cells[row, 0.5].error <= reproduce.PAPER_ERRORS[row]["webkb"][0]
+    assert sum(column.cells[row, 0.5].seconds for row in MAXENT_ROWS) < 10
