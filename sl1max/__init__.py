@@ -15,6 +15,7 @@ _LAZY = {
     "MaxentClassifier": "sl1max.classifier",
     "MaxentClassifierCV": "sl1max.selection",
     "load": "sl1max.persistence",
+    "make_classifier": "sl1max.learners",
 }
 
 

@@ -63,13 +63,7 @@ def boost(
     """
     _check_boosting(loss, n_rounds, smoothing)
     check_options(n_jobs=n_jobs, callback=callback)
-    data = read_data(
-        X, y, distribution="conditional", classes="independent", multilabel="equal", solver="auto",
-        sample_weight=sample_weight, offset=None,
-    )  # fmt: skip
-    if (data.labels.data != 1).any():
-        raise ValueError("y has values other than 0 and 1: AdaBoost takes no soft labels")
-    warn_constant(data)
+    data = read_classes(X, y, sample_weight)
     boosting = Boosting(data, loss, bool(fit_intercept), smoothing)
     monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
     return Rounds(boosting, solve_all(boosting, monitor, n_jobs))
@@ -106,15 +100,9 @@ class Boosting:
         self.smoothing = 0.5 / self.moments.mass if smoothing is None else float(smoothing)
         self._buffers = core_buffers(data.matrix, data.columns.binary)
 
-    @property
-    def mirrored(self):
-        """Of two labels the first is the second with the signs turned."""
-        return not self.data.indicator and len(self.data.classes) == 2
-
     def plans(self, algorithm):
         """The classes to boost, in order."""
-        classes = [1] if self.mirrored else np.flatnonzero(self.data.constant == 0)
-        return [Plan(int(c), ((int(c), IN_CLASS),), pooled=False) for c in classes]
+        return [Plan(c, ((c, IN_CLASS),), pooled=False) for c in classes_to_train(self.data)]
 
     def class_label(self, plan: Plan):
         return self.data.classes[plan.group]
@@ -168,7 +156,7 @@ class Rounds:
         cells = np.concatenate(rows), np.concatenate(cols)
         scale = 2.0 if self._boosting.exponential else 1.0
         added = sparse.csr_array((scale * np.concatenate(deltas), cells), shape=shape)
-        if self._boosting.mirrored:
+        if is_mirrored(data):
             added = sparse.vstack([-added[[1]], added[[1]]], format="csr")
         added.eliminate_zeros()
         return added
@@ -180,33 +168,14 @@ class Rounds:
         ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
         """
         n_rounds = self.n_rounds if n_rounds is None else n_rounds
-        data, moments = self._boosting.data, self._boosting.moments
+        data, prior = self._boosting.data, self._boosting.moments.class_prior
         weights = self.increment(0, n_rounds)
-        intercept = weights[:, [-1]].toarray().ravel()
-        intercept[data.constant != 0] = np.inf * data.constant[data.constant != 0]
-        weights = weights[:, :-1]
         n_iter, converged = self._collect()
-        model = Model(
-            distribution="conditional",
-            kind="independent",
-            indicator=data.indicator,
-            classes=data.classes,
-            weights=weights,
-            parts=(weights, sparse.csr_array(weights.shape)),
-            intercept=intercept,
-            log_z=None,
-            class_prior=moments.class_prior,
-            mass=float(moments.mass),
-            objective=self._final_losses(),
-            objective_zero=self._prior_losses(moments.class_prior),
-            dual_gap=np.full(len(data.classes), np.nan),
-            n_iter=np.minimum(n_iter, n_rounds),
-            converged=converged,
-            beta=0.0,
-            beta_rule="count",
-            solver="adaboost",
-            tol=0.0,
-        )
+        model = join_classes(
+            data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
+            objective=self._final_losses(), objective_zero=self._prior_losses(prior),
+            n_iter=np.minimum(n_iter, n_rounds), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
+        )  # fmt: skip
         return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
 
     def _collect(self):
@@ -214,7 +183,7 @@ class Rounds:
         n_iter = np.zeros(len(self._boosting.data.classes), np.int64)
         converged = np.ones(len(n_iter), bool)
         for found in self._steps:
-            every = slice(None) if self._boosting.mirrored else found.c
+            every = slice(None) if is_mirrored(self._boosting.data) else found.c
             n_iter[every] = len(found.cols)
             converged[every] = found.status != "stopped"
         return n_iter, converged
@@ -222,7 +191,7 @@ class Rounds:
     def _final_losses(self):
         losses = np.zeros(len(self._boosting.data.classes))
         for found in self._steps:
-            losses[slice(None) if self._boosting.mirrored else found.c] = found.objective
+            losses[slice(None) if is_mirrored(self._boosting.data) else found.c] = found.objective
         return losses
 
     def _prior_losses(self, prior):
@@ -269,6 +238,49 @@ class Rounds:
             errors.append(top_class_error(y_val, scores, labels=labels))
             made = n_rounds
         return np.array(looks), np.array(errors)
+
+
+def read_classes(X, y, sample_weight) -> Data:
+    """A training set whose classes are told from the others one by one."""
+    data = read_data(
+        X, y, distribution="conditional", classes="independent", multilabel="equal", solver="auto",
+        sample_weight=sample_weight, offset=None,
+    )  # fmt: skip
+    if (data.labels.data != 1).any():
+        raise ValueError("y has values other than 0 and 1: soft labels are for maximum entropy only")
+    warn_constant(data)
+    return data
+
+
+def is_mirrored(data):
+    """Whether there are two labels, of which the first is the second with the signs turned."""
+    return not data.indicator and len(data.classes) == 2
+
+
+def classes_to_train(data):
+    return [1] if is_mirrored(data) else np.flatnonzero(data.constant == 0).tolist()
+
+
+def join_classes(data, weights, intercept, **report) -> Model:
+    """The model of classes that were told from the others one by one, without a duality gap.
+
+    ``weights`` is a csr_array (n_classes, n_features), ``intercept`` (n_classes,); the rest is as in `Model`.
+    """
+    intercept = np.where(data.constant == 0, intercept, np.copysign(np.inf, data.constant))
+    return Model(
+        distribution="conditional",
+        kind="independent",
+        indicator=data.indicator,
+        classes=data.classes,
+        weights=weights,
+        parts=(weights, sparse.csr_array(weights.shape)),
+        intercept=intercept,
+        log_z=None,
+        mass=float(data.mass.sum()),
+        dual_gap=np.full(len(data.classes), np.nan),
+        beta_rule="count",
+        **report,
+    )
 
 
 def look_rounds(n_rounds):

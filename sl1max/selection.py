@@ -9,6 +9,7 @@ import time
 import numpy as np
 from scipy import sparse, stats
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -140,12 +141,13 @@ class MaxentClassifierCV(MaxentPredictor):
         scorer = check_scoring(MaxentClassifier(), scoring=self.scoring)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         models = [
-            MaxentClassifier(distribution=distribution, classes=classes, **self._shared())
+            MaxentClassifier(distribution=distribution, classes=classes, warm_start=True, **self._shared())
             for distribution, classes in itertools.product(as_list(self.distribution), as_list(self.classes))
         ]
         grids = [self._grid(model, X, y, sample_weight) for model in models]
+        report = report_fold if self.verbose else None
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(score_path)(model, betas, X, y, weight, fold, scorer, score_params, self.verbose)
+            delayed(score_path)(model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
             for model, betas in zip(models, grids, strict=True)
             for fold in folds
         )
@@ -238,25 +240,30 @@ def as_list(value):
     return [value] if isinstance(value, str) else list(value)
 
 
-def score_path(model, betas, X, y, weight, fold, scorer, score_params, verbose):
-    """Scores, fit times and numbers of weights at descending betas in one fold, (3, n_betas).
+def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None):
+    """Scores, fit times and numbers of weights at the values of a parameter in one fold, (3, n_values).
 
-    Every model starts from the one before.
+    A model with ``warm_start`` starts from the one before. ``report`` is called with the model and the table.
     """
     train, test = fold
-    model = MaxentClassifier(**model.get_params()).set_params(warm_start=True)
-    score_params = {name: np.asarray(value)[test] for name, value in score_params.items()}
+    model = clone(model)
+    score_params = {key: np.asarray(value)[test] for key, value in score_params.items()}
     rows = []
-    for beta in betas:
+    for value in values:
         start = time.perf_counter()
-        model.set_params(beta=beta)
+        model.set_params(**{name: value})
         model.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
         seconds = time.perf_counter() - start
         rows.append((scorer(model, X[test], y[test], **score_params), seconds, model.sparse_coef_.nnz))
-    if verbose:
-        best, _, n_nonzero = max(rows)
-        print_line(
-            f"{model.distribution}, classes {model.classes}: best score of the fold {best:.4g}, "
-            f"with {n_nonzero} weights"
-        )
-    return np.transpose(rows)
+    table = np.transpose(rows)
+    if report is not None:
+        report(model, table)
+    return table
+
+
+def report_fold(model, table):
+    best = int(table[0].argmax())
+    print_line(
+        f"{model.distribution}, classes {model.classes}: best score of the fold {table[0, best]:.4g}, "
+        f"with {table[2, best]:.0f} weights"
+    )
