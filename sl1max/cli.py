@@ -60,6 +60,10 @@ examples:
   sl1max train train.svm model.sl1max --distribution joint --beta 0.3 --jobs 4
   sl1max train train.svm model.sl1max --beta 1 --beta-rule count     (C = 1 of scikit-learn)
   sl1max train X.npz model.sl1max --labels y.npy --holdout 0.2 --seed 1
+  sl1max train train.svm model.sl1max --learner adaboost --rounds 200
+  sl1max train train.svm model.sl1max --learner auto --jobs 4        (the best of all, and what was tried)
+
+The scores of a linear SVM (--learner svm) are margins: what predict makes of them are no probabilities.
 """,
     "predict": """\
 output: a line for each example: its label; for a model of label sets the labels with a probability above one
@@ -238,6 +242,16 @@ CHOICES = {
     "solver": ("auto", "sequential is the algorithm of the paper"),
 }  # fmt: skip
 
+# Options of train that belong to one learner; those of the others are named by the parameters they set.
+MAXENT_DEFAULTS = {"beta": 0.5, "tol": 1e-4, "max_iter": None} | {
+    name: default for name, (default, _) in CHOICES.items()
+}
+LEARNER_OPTIONS = {
+    "adaboost": {"rounds": "n_rounds", "loss": "loss"},
+    "svm": {"cost": "C"},
+    "auto": {"folds": "cv"},
+}
+
 
 def _add_train(commands):
     command = _add_command(commands, "train", train, "train a model and save it")
@@ -250,13 +264,23 @@ def _add_train(commands):
     command.add_argument(
         "--n-features", type=int, metavar="N", help="number of features, if the file does not show all"
     )
-    command.add_argument("--beta", type=float, default=0.5, help="strength of the regularisation (0.5)")
+    command.add_argument(
+        "--learner", choices=("maxent", *LEARNER_OPTIONS), default="maxent",
+        help="maximum entropy, AdaBoost, linear SVM, or the best of all by cross-validation (maxent)",
+    )  # fmt: skip
+    command.add_argument("--rounds", type=_positive, metavar="N", help="adaboost: rounds (500)")
+    command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
+    command.add_argument("--cost", type=float, metavar="C", help="svm: C of scikit-learn's LinearSVC (1)")
+    command.add_argument("--folds", type=int, metavar="N", help="auto: folds of the cross-validation (5)")
+    command.add_argument(
+        "--beta", type=float, default=MAXENT_DEFAULTS["beta"], help="strength of the regularisation (0.5)"
+    )
     for name, (default, meaning) in CHOICES.items():
         option = "--" + name.replace("_", "-")
         command.add_argument(option, choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
     command.add_argument("--no-intercept", action="store_true", help="no unpenalised constant for each class")
     command.add_argument(
-        "--tol", type=float, default=1e-4, help="duality gap to reach, relative to the start (1e-4)"
+        "--tol", type=float, default=MAXENT_DEFAULTS["tol"], help="relative duality gap to reach (1e-4)"
     )
     command.add_argument("--max-iter", type=int, metavar="N", help="most iterations for each problem")
     command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
@@ -436,31 +460,59 @@ def train(args):
         apart, examples = examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
     start = time.monotonic()
     with blamed_on(args.data):
-        model = sl1max.fit(
-            examples.X,
-            examples.y,
-            distribution=args.distribution,
-            classes=args.classes,
-            beta=args.beta,
-            beta_rule=args.beta_rule,
-            fit_intercept=not args.no_intercept,
-            solver=args.solver,
-            tol=args.tol,
-            max_iter=args.max_iter,
-            multilabel=args.multilabel,
-            n_jobs=args.jobs,
-            verbose=int(sys.stderr.isatty() and not args.quiet),
-        )
+        model, choice = learn(args, examples)
     seconds = time.monotonic() - start
     if examples.columns is not None:
         model = replace(model, classes=examples.columns)
     model.save(args.model)
-    report = {"model": args.model} | describe(model) | {"seconds": round(seconds, 3)}
+    learner = args.learner if choice is None else choice.best_params_["learner"]
+    report = {"model": args.model, "learner": learner} | describe(model) | {"seconds": round(seconds, 3)}
     report["bytes"] = os.path.getsize(args.model)
     if apart is not None:
         report["holdout"] = measure(model, apart, f"the held-out part of {args.data}")
+    if choice is not None:
+        report["chosen"] = {"row": choice.best_index_, "score": choice.best_score_} | choice.best_params_
+    if choice is not None and args.json:
+        report["tried"] = [_finite(record) for record in _records(choice.results_)]
     print_report(report, args.json)
+    if choice is not None and not args.json:
+        print(f"tried:\n{choice.results_!r}")
     return OK if report["converged"] else NOT_CONVERGED
+
+
+def learn(args, examples):
+    """The model that the options ask for and, if it was to be chosen, the `AutoClassifier` that did."""
+    check_learner_options(args)
+    shared = {
+        "fit_intercept": not args.no_intercept,
+        "n_jobs": args.jobs,
+        "verbose": int(sys.stderr.isatty() and not args.quiet),
+    }
+    if args.learner == "maxent":
+        options = {name: getattr(args, name) for name in MAXENT_DEFAULTS}
+        return sl1max.fit(examples.X, examples.y, **options, **shared), None
+    given = {
+        name: getattr(args, option)
+        for option, name in LEARNER_OPTIONS[args.learner].items()
+        if getattr(args, option) is not None
+    }
+    try:
+        classifier = sl1max.make_classifier(args.learner, random_state=args.seed, **given, **shared)
+    except ImportError as error:
+        raise InputError(error) from error
+    classifier.fit(examples.X, examples.y)
+    return classifier.model_, classifier if args.learner == "auto" else None
+
+
+def check_learner_options(args):
+    """Refuse options of learners other than the one asked for."""
+    owner = {option: learner for learner, options in LEARNER_OPTIONS.items() for option in options}
+    given = {option for option in owner if getattr(args, option) is not None}
+    given |= {name for name, default in MAXENT_DEFAULTS.items() if getattr(args, name) != default}
+    for name in sorted(given):
+        if owner.get(name, "maxent") != args.learner:
+            option = "--" + name.replace("_", "-")
+            raise InputError(f"{option} is for --learner {owner.get(name, 'maxent')}, not {args.learner}")
 
 
 def predict(args):

@@ -519,3 +519,55 @@ def test_a_reader_that_has_seen_enough(files):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+# Learners
+
+
+def test_adaboost(files, capsys):
+    report = run_json(capsys, "train", "train.svm", "boosted", "--learner", "adaboost", "--rounds", 40)
+    assert (report["learner"], report["solver"]) == ("adaboost", "adaboost")
+    X, y = make_data()
+    estimator = sl1max.AdaBoostClassifier(n_rounds=40).fit(X[:60], y[:60])
+    np.testing.assert_array_equal(sl1max.load("boosted").proba(X), estimator.model_.proba(X))
+    assert run_json(capsys, "evaluate", "boosted", "test.svm")["error"] < 0.5
+    assert run(capsys, "predict", "boosted", "test.svm", "--proba")[0] == 0
+
+
+def test_svm(files, capsys):
+    report = run_json(capsys, "train", "train.svm", "machine", "--learner", "svm", "--cost", 0.1)
+    assert (report["learner"], report["objective"]) == ("svm", None)
+    X, y = make_data()
+    estimator = sl1max.make_classifier("svm", C=0.1, random_state=0).fit(X[:60], y[:60])
+    expected = [str(label) for label in estimator.predict(X[60:])]
+    assert run(capsys, "predict", "machine", "test.svm")[1].split() == expected
+
+
+def test_auto(files, capsys):
+    report = run_json(capsys, "train", "train.svm", "best", "--learner", "auto", "--folds", 2)
+    assert report["chosen"]["learner"] == report["learner"]
+    assert report["chosen"]["score"] == max(row["score"] for row in report["tried"])
+    assert {row["learner"] for row in report["tried"]} == {"maxent", "adaboost", "svm"}
+    code, out, _ = run(capsys, "train", "train.svm", "best", "--learner", "auto", "--folds", 2)
+    assert code == 0 and "tried:\nlearner   settings" in out and "chosen:\n" in out
+
+
+def test_label_sets_of_other_learners(tmp_path, capsys):
+    X, y = make_data()
+    Y = sparse.csr_array(np.eye(3)[y])
+    path = tmp_path / "sets.svm"
+    write_svmlight(X, Y, path)
+    for learner in ("adaboost", "svm"):
+        model = tmp_path / learner
+        run_json(capsys, "train", path, model, "--label-sets", "--learner", learner)
+        assert sl1max.load(model).indicator
+
+
+def test_options_of_another_learner(files, capsys):
+    for learner, option, owner in [
+        ("svm", ["--beta", "0.3"], "maxent"),
+        ("maxent", ["--rounds", "5"], "adaboost"),
+        ("auto", ["--cost", "5"], "svm"),
+    ]:
+        args = ["train", "train.svm", "other", "--learner", learner, *option]
+        check_complaint(capsys, *args, says=f"{option[0]} is for --learner {owner}, not {learner}")
