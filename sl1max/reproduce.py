@@ -308,7 +308,7 @@ class Progress:
         self._draw("")
 
     def watch(self, progress: FitProgress):
-        """For `sl1max.fit(callback=...)`: show the class that is being fitted, and its gap if there is one."""
+        """For `sl1max.fit(callback=...)`: show the class that is being fitted, and its gap if it has one."""
         if time.monotonic() > self._last + SECONDS_BETWEEN_LINES:
             label = "" if progress.class_label is None else f", class {progress.class_label}"
             gap = f", gap {progress.dual_gap:.0e}" if np.isfinite(progress.dual_gap) else ""
@@ -394,8 +394,10 @@ def report(columns: list[Column], format_table=format_text) -> str:
     legend = "error: % of test examples whose top class is not among their labels"
     if any(column.name == "reuters" for column in columns):
         legend += "; Reuters: error / optimal micro-averaged F-measure"
+    gaps = [cell.gap for column in columns for cell in column.cells.values() if cell.gap is not None]
     parts.append(
-        f"{legend}.\nOurs: beta = {BETA} by the deviation rule; seconds: training, mean of the splits."
+        f"{legend}.\nOurs: beta = {BETA} by the deviation rule; seconds: training, mean of the splits.\n"
+        f"Greatest duality gap: {max(gaps, default=0.0):.1e} of the objective with all weights zero."
     )
     notes = [f"{TITLES[column.name]}, {note}" for column in columns for note in column.notes]
     parts.append("\n".join([*notes, *(column.data for column in columns), circumstances()]))
