@@ -130,23 +130,19 @@ def train_conditional_independent(X, y, beta, settings) -> Trained:
 
 
 def train_adaboost(X, y, beta, settings) -> Trained:
-    """One against the others, with the logistic loss."""
-    from sl1max import AdaBoostClassifier
-
-    classifier = AdaBoostClassifier(
-        n_rounds=N_ROUNDS, n_jobs=settings.n_jobs, callback=settings.callback
-    ).fit(X, y)
-    return Trained(predict=classifier.predict, rank=classifier.decision_function)
+    """One class against the others, with the logistic loss."""
+    return train_rival("adaboost", X, y, n_rounds=N_ROUNDS, n_jobs=settings.n_jobs, callback=settings.callback)
 
 
 def train_svm(X, y, beta, settings) -> Trained:
     """One linear SVM for each class, against all others."""
-    try:
-        from sklearn.multiclass import OneVsRestClassifier
-        from sklearn.svm import LinearSVC
-    except ImportError as error:
-        raise ImportError("it needs scikit-learn: pip install sl1max[sklearn]") from error
-    classifier = OneVsRestClassifier(LinearSVC(C=SVM_C), n_jobs=settings.n_jobs).fit(X, y)
+    return train_rival("svm", X, y, C=SVM_C, max_iter=10_000, n_jobs=settings.n_jobs, random_state=0)
+
+
+def train_rival(learner, X, y, **options) -> Trained:
+    from sl1max import make_classifier
+
+    classifier = make_classifier(learner, **options).fit(X, y)
     return Trained(predict=classifier.predict, rank=classifier.decision_function)
 
 

@@ -47,9 +47,11 @@ def reuters():
     return reproduce.run("reuters", data=small_reuters())
 
 
-def without(monkeypatch, *modules):
-    for module in modules:
-        monkeypatch.setitem(sys.modules, module, None)
+@pytest.fixture
+def without_sklearn(monkeypatch):
+    monkeypatch.delattr(sl1max, "make_classifier", raising=False)
+    monkeypatch.delitem(sys.modules, "sl1max.learners", raising=False)
+    monkeypatch.setitem(sys.modules, "sklearn.svm", None)
 
 
 def test_cells_of_a_set_with_folds(webkb):
@@ -98,13 +100,13 @@ def test_joint_model_of_label_sets():
     np.testing.assert_allclose(ours - ours[0, 0], expected - expected[0, 0], atol=1e-5)
 
 
-def test_svm(webkb):
+def test_adaboost_and_svm(webkb):
     pytest.importorskip("sklearn")
-    assert 5 < webkb.cells["Linear SVM", 0.5].error < 20
+    for row in ("AdaBoost", "Linear SVM"):
+        assert 5 < webkb.cells[row, 0.5].error < 20
 
 
-def test_without_sklearn(monkeypatch):
-    without(monkeypatch, "sklearn", "sklearn.multiclass", "sklearn.svm")
+def test_without_sklearn(without_sklearn):
     column = reproduce.run("webkb", data=small_webkb(step=20))
     assert ("Linear SVM", 0.5) not in column.cells and ("Q2", 0.5) in column.cells
     assert any("Linear SVM" in note and "sl1max[sklearn]" in note for note in column.notes)
