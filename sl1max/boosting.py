@@ -35,7 +35,7 @@ def boost(
     loss="logistic",
     n_rounds=500,
     fit_intercept=True,
-    smoothing=None,
+    smoothing=0.5,
     sample_weight=None,
     n_jobs=None,
     callback=None,
@@ -74,8 +74,8 @@ def _check_boosting(loss, n_rounds, smoothing):
         raise ValueError(f"loss={loss!r} is unknown: it must be one of {', '.join(map(repr, LOSSES))}")
     if not isinstance(n_rounds, numbers.Integral) or n_rounds < 1:
         raise ValueError(f"n_rounds={n_rounds!r} must be a positive integer")
-    if smoothing is not None and not (isinstance(smoothing, numbers.Real) and 0 <= smoothing < np.inf):
-        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0 or None")
+    if not isinstance(smoothing, numbers.Real) or not 0 <= smoothing < np.inf:
+        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Boosting:
         self.moments = Moments(data)
         self.exponential = loss == "exponential"
         self.fit_intercept = fit_intercept
-        self.smoothing = 0.5 / self.moments.mass if smoothing is None else float(smoothing)
+        self.smoothing = smoothing / self.moments.mass
         self._buffers = core_buffers(data.matrix, data.columns.binary)
 
     def plans(self, algorithm):
@@ -308,9 +308,9 @@ class AdaBoostClassifier(MaxentPredictor):
         Rounds for each class.
     fit_intercept : bool
         Have a constant feature among the others.
-    smoothing : float, optional
-        Share of the total weight that is added to W+ and to W-, so that a feature seen on one side only has a
-        finite step. If not given, 1 / (2m) for m examples, as in BoosTexter.
+    smoothing : float
+        What is added to W+ and to W-, in examples, so that a feature seen on one side only has a finite step,
+        and a small one if it is rare.
     class_weight : dict, "balanced" or list of dict, optional
         As in `MaxentClassifier`.
     early_stopping : bool
@@ -366,7 +366,7 @@ class AdaBoostClassifier(MaxentPredictor):
         loss="logistic",
         n_rounds=500,
         fit_intercept=True,
-        smoothing=None,
+        smoothing=0.5,
         class_weight=None,
         early_stopping=False,
         validation_fraction=0.1,

@@ -43,9 +43,8 @@ class BoostTwin:
         scale = np.where(extent > 0, extent, 1)
         moved = (self.sign * weight)[:, None] * self.features / scale
         raised, lowered = np.maximum(moved, 0).sum(axis=0), np.maximum(-moved, 0).sum(axis=0)
-        added = self.smoothing * weight.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
-            delta = 0.5 * np.log((raised + added) / (lowered + added))
+            delta = 0.5 * np.log((raised + self.smoothing) / (lowered + self.smoothing))
         delta = np.clip(np.where(raised == lowered, 0, delta), -30, 30)
         return delta / scale, raised * (1 - np.exp(-delta)) + lowered * (1 - np.exp(delta))
 

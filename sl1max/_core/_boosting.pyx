@@ -6,8 +6,11 @@ by one weight at a time, the one whose bound promises the greatest decrease; wha
 The features are the weak learners, each divided by its greatest absolute value as the bound asks, and so is a constant
 one, whose weight is b. See _margin.pxd for the bound.
 
-Steps are smoothed as in Schapire and Singer (1999): a share of the total weight, in BoosTexter's manner 1 / (2m), is
-added to W+ and W-, so that a feature seen on one side only has a finite step. The bound holds for this step too.
+Steps are smoothed as in Schapire and Singer (1999): a constant, half an example or so, is added to W+ and W-, so that
+a feature seen on one side only has a finite step. The bound holds for this step too. (BoosTexter adds a share 1 / (2m)
+of the total weight, the same at first; as the weight falls it soon smooths nothing. After 400 rounds on three quarters
+of Reuters' training stories, 26.96 % of the others had a wrong top class, and the best micro-F was 85.9; here it is
+25.38 % and 86.7.)
 
 Pricing is that of _sequential.pxd: before each round only a list of the best features is priced afresh, and all are
 when the best of the list has fallen below half of what the best of all promised last time.
@@ -51,7 +54,7 @@ cdef class Booster:
     intercept : bool
         Have a constant feature too.
     smoothing : float
-        Share of the total weight that is added to W+ and W-.
+        What is added to W+ and W-, where an example counts u_i.
     pricing : {"partial", "full"}
         Look at a list of the best features before each round, or at all of them.
     """
@@ -59,7 +62,7 @@ cdef class Booster:
     cdef state_t state              # lam, score, and for flow the signed weights of the examples
     cdef prices_t prices
     cdef choice_t last
-    cdef double smoothing, total    # total: sum of the examples' weights
+    cdef double smoothing
     cdef double* shrink             # 1 / extent
     cdef bint exponential, full_pricing
     cdef dict arrays
@@ -135,18 +138,15 @@ cdef class Booster:
         """The step of coordinate j, by one walk of its column."""
         cdef pair_t weight = column_split(walk(&self.problem, &self.state, j), self.state.flow)
         cdef double shrink = self.shrink[j]
-        cdef step_t step = boost_step(weight.first * shrink, weight.second * shrink, self.smoothing * self.total)
+        cdef step_t step = boost_step(weight.first * shrink, weight.second * shrink, self.smoothing)
         cdef choice_t choice
         choice.coord, choice.delta, choice.gain = j, step.delta * shrink, step.gain
         return choice
 
     cdef choice_t price_everything(self) noexcept nogil:
         cdef choice_t best, own
-        cdef ptr_t i, j
+        cdef ptr_t j
         best.coord, best.delta, best.gain = -1, 0.0, 0.0
-        self.total = 0.0
-        for i in range(self.problem.X.n_rows):
-            self.total += fabs(self.state.flow[i])
         for j in range(self.problem.n_coords):
             own = self.price(j)
             self.prices.gain[j] = own.gain
@@ -188,8 +188,8 @@ cdef class Booster:
                 return INTERRUPTED
             if choice.coord < 0 or choice.gain < LEAST_GAIN * self.state.objective_zero:
                 return STALLED
-            self.total += column_boost(walk(&self.problem, &self.state, choice.coord), choice.delta, self.problem.mass,
-                                       self.state.score, self.state.flow, self.exponential)
+            column_boost(walk(&self.problem, &self.state, choice.coord), choice.delta, self.problem.mass,
+                         self.state.score, self.state.flow, self.exponential)
             self.state.lam[choice.coord] += choice.delta
             self.state.counters.updates += 1
             self.state.n_iter += 1

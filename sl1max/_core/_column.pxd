@@ -186,16 +186,12 @@ cdef inline pair_t column_split(column_t column, const double* vector) noexcept 
     return sums
 
 
-cdef inline double column_boost(column_t column, double delta, const double* signed_mass, double* score, double* flow,
-                                bint exponential) noexcept nogil:
-    """score += delta * x and flow = signed_mass * margin_weight; returns by how much the sum of |flow| grew."""
-    cdef double change = 0.0, weight
+cdef inline void column_boost(column_t column, double delta, const double* signed_mass, double* score, double* flow,
+                              bint exponential) noexcept nogil:
+    """score += delta * x and, for the rows it touches, flow = signed_mass * margin_weight."""
     cdef idx_t i
     cdef ptr_t p
     for p in range(column.size):
         i = row_at(column, p)
         score[i] += delta * value_at(column, p)
-        weight = signed_mass[i] * margin_weight(score[i] if signed_mass[i] > 0.0 else -score[i], exponential)
-        change += weight - flow[i] if signed_mass[i] > 0.0 else flow[i] - weight
-        flow[i] = weight
-    return change
+        flow[i] = signed_mass[i] * margin_weight(score[i] if signed_mass[i] > 0.0 else -score[i], exponential)
