@@ -28,7 +28,7 @@ from sl1max.monitor import FitProgress, format_seconds
 
 BETA, STRONGER_BETA = 0.5, 0.9
 # By cross-validation on training sets (docs/reproduction.md).
-N_ROUNDS = 1000
+N_ROUNDS = 500
 SVM_C = 0.1
 SECONDS_BETWEEN_LINES = 0.2
 LINE_WIDTH = 79
