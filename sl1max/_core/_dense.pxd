@@ -4,7 +4,7 @@ The loops are written so that a compiler may use vectors without changing a bit:
 one fixed order. Where the platform can choose at load time, an AVX2 copy is made beside the baseline one; both give the
 same bits.
 """
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport sqrt
 
 from sl1max._core._types cimport ptr_t
 
@@ -71,15 +71,14 @@ cdef extern from *:
 
 
 cdef inline double root_pivot(const double* row, ptr_t j) noexcept nogil:
-    cdef double rest = row[j] - dot(row, row, j)
-    return sqrt(rest) if rest > 1e-12 * row[j] else INFINITY
+    return sqrt(max(row[j] - dot(row, row, j), 1e-10 * row[j]))
 
 
 cdef inline void factorise(double* matrix, ptr_t stride, ptr_t start, ptr_t size, double* pivot_out) noexcept nogil:
     """Cholesky: the strict lower triangle of matrix becomes that of L, whose diagonal is pivot; the upper one stays.
 
-    Rows before start are done already. A row that depends on those before it (to rounding) gets an infinite pivot,
-    so that its unknown comes out as zero.
+    Rows before start are done already. A row that depends on those before it gets a small pivot, so that the solution
+    goes far along the direction in which the matrix is flat.
     """
     cdef ptr_t i, j, r, band
     cdef double sums[4]

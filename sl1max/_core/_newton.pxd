@@ -16,7 +16,7 @@ from libc.string cimport memset
 
 from sl1max._core._certificate cimport mixing
 from sl1max._core._column cimport column_axpy, column_dot, get_column, row_at, value_at
-from sl1max._core._dense cimport axpy, dot, factorise, substitute
+from sl1max._core._dense cimport axpy, dot, dot4, factorise, substitute
 from sl1max._core._normalizer cimport (
     apply_step, block_flow, coordinate_moments, interrupted, refresh_weights, walk,
 )
@@ -30,15 +30,23 @@ cdef extern from *:
     """
     /* Coordinates in one Newton system: its matrix takes 32 MB. */
     #define SL1MAX_MAX_NEWTON 2048
-    /* Sweeps before a Newton system; steps with one Hessian; Cholesky factors in one step. */
+    /* Sweeps before a Newton system; steps with one Hessian; Cholesky factors in one step, and what many small ones
+       may cost together; the precision up to which sweeps alone will do. */
     #define SL1MAX_N_SWEEPS 3
     #define SL1MAX_MAX_STEPS 8
     #define SL1MAX_MAX_FACES 5
+    #define SL1MAX_MAX_FACE_WORK 20000000
+    #define SL1MAX_FACE_PRECISION 3e-3
+    /* Rows of dense columns that a Hessian takes at a time: some hundred columns of them fit into the second cache. */
+    #define SL1MAX_TILE 256
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
     const int N_SWEEPS "SL1MAX_N_SWEEPS"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
     const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
+    const ptr_t MAX_FACE_WORK "SL1MAX_MAX_FACE_WORK"
+    const double FACE_PRECISION "SL1MAX_FACE_PRECISION"
+    enum: TILE "SL1MAX_TILE"
 
 
 cdef struct workset_t:
@@ -286,12 +294,10 @@ cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t*
                                   - problem.emp_mean[k])
 
 
-cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
-                              bint coupled) noexcept nogil:
-    cdef ptr_t size = high - low, m = problem.X.n_rows, slot, other, i, k, c, last = -1, block_slot = 0
-    cdef double* hessian = work.hessian
-    cdef double mean
-    memset(hessian, 0, size * size * sizeof(double))
+cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                                 bint coupled) noexcept nogil:
+    """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
+    cdef ptr_t size = high - low, m = problem.X.n_rows, slot, i, k, c, last = -1, block_slot = 0
     for i in range(m):
         work.row_end[i] = work.row_start[i]
     for slot in range(size):
@@ -305,9 +311,97 @@ cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_
             block_slot = slot
             last = c
         hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
-                    hessian + slot * size)
+                    work.hessian + slot * size)
         if interrupted(state):
             return
+
+
+cdef inline ptr_t block_end(const problem_t* problem, const workset_t* work, ptr_t low, ptr_t high,
+                            ptr_t slot) noexcept nogil:
+    """The first slot after the given one whose block is another."""
+    cdef ptr_t c = work.coords[low + slot] // problem.n_coords
+    while low + slot < high and work.coords[low + slot] // problem.n_coords == c:
+        slot += 1
+    return slot
+
+
+cdef inline void cell_curvature(const problem_t* problem, state_t* state, ptr_t c, ptr_t d) noexcept nogil:
+    """flow = second derivative of the loss by the scores of an example's cells in blocks c and d, less W_a W_b."""
+    cdef ptr_t m = problem.X.n_rows, i
+    block_flow(problem, state, c, state.flow)
+    if not problem.pooled:
+        for i in range(m):
+            state.flow[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
+
+
+cdef inline const double* dense_values(const problem_t* problem, const workset_t* work, ptr_t place,
+                                       ptr_t start, const double* ones) noexcept nogil:
+    """Values of a dense column from row start on; the intercept's are ones."""
+    cdef column_t column = get_column(&problem.X, work.coords[place] % problem.n_coords)
+    return ones if column.values == NULL else column.values + start
+
+
+cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t size,
+                              ptr_t first, ptr_t end, ptr_t other_first, ptr_t other_end,
+                              ptr_t start, ptr_t length) noexcept nogil:
+    """Add to rows first..end, columns other_first..other_end what rows start..start+length of X have to say.
+
+    x_a * flow for four slots at a time, each against every x_b: four dots for one reading of x_b.
+    """
+    cdef ptr_t a, b, r, i, band
+    cdef double pulled[4 * TILE]
+    cdef double ones[TILE]
+    cdef double sums[4]
+    cdef const double* x
+    for i in range(TILE):
+        ones[i] = 1.0
+    for a in range(first, end, 4):
+        band = min(4, end - a)
+        for r in range(4):
+            x = dense_values(problem, work, low + a + min(r, band - 1), start, ones)
+            for i in range(length):
+                pulled[r * TILE + i] = state.flow[start + i] * x[i]
+        for b in range(other_first, min(other_end, a + band)):
+            dot4(pulled, TILE, dense_values(problem, work, low + b, start, ones), length, sums)
+            for r in range(band):
+                work.hessian[(a + r) * size + b] += sums[r]
+
+
+cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work,
+                                  ptr_t low, ptr_t high) noexcept nogil:
+    """Lower triangle of sum_i ..., for dense columns: a few hundred rows at a time, which stay in the cache."""
+    cdef ptr_t size = high - low, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
+    while first < size:
+        end = block_end(problem, work, low, high, first)
+        # Under one Z the blocks do not meet but in the product of means.
+        other_first = first if problem.pooled else 0
+        while other_first < end:
+            other_end = block_end(problem, work, low, high, other_first)
+            cell_curvature(problem, state, work.coords[low + first] // problem.n_coords,
+                           work.coords[low + other_first] // problem.n_coords)
+            start = 0
+            while start < m:
+                hessian_tile(problem, state, work, low, size, first, end, other_first, other_end, start,
+                             min(<ptr_t> TILE, m - start))
+                state.counters.nonzeros += (end - first) * (other_end - other_first) * TILE // 8
+                if interrupted(state):
+                    return
+                start += TILE
+            other_first = other_end
+        first = end
+
+
+cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                              bint coupled) noexcept nogil:
+    cdef ptr_t size = high - low, slot, other
+    cdef double* hessian = work.hessian
+    cdef double mean
+    memset(hessian, 0, size * size * sizeof(double))
+    if problem.X.indptr == NULL:
+        hessian_by_tiles(problem, state, work, low, high)
+    else:
+        gather_rows(problem, state, work, low, high, coupled)
+        hessian_by_rows(problem, state, work, low, high, coupled)
     for slot in range(size):
         mean = work.slope[slot] + problem.emp_mean[work.coords[low + slot]]
         for other in range(slot + 1):
@@ -412,7 +506,7 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
         k = work.coords[low + work.active[a]]
         lam = state.lam[k] + work.step[work.active[a]]
         delta = length * work.face_step[a]
-        if problem.beta[k] > 0.0 and (lam + delta) * lam <= 0.0:
+        if problem.beta[k] > 0.0 and (lam + delta) * lam <= 1e-14 * lam * lam:
             delta = -lam
         work.face_direction[a] = delta
         change += work.face_slope[a] * delta        # the penalty is linear: no weight crosses zero
@@ -425,11 +519,24 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
     return change
 
 
+cdef inline double first_zero(const problem_t* problem, const state_t* state, const workset_t* work,
+                              ptr_t low) noexcept nogil:
+    """The length at which face_step takes the first penalised weight to zero; more than 1 if none gets there."""
+    cdef ptr_t a, k
+    cdef double lam, first = 2.0
+    for a in range(work.n_active):
+        k = work.coords[low + work.active[a]]
+        lam = state.lam[k] + work.step[work.active[a]]
+        if problem.beta[k] > 0.0 and (lam + work.face_step[a]) * lam < 0.0:
+            first = min(first, -lam / work.face_step[a])
+    return first
+
+
 cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work,
                                  ptr_t low, ptr_t high) noexcept nogil:
     """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
     cdef ptr_t size = high - low, a, slot, k
-    cdef double length = 1.0, change = 0.0, lam
+    cdef double length = 1.0, first, change, lam
     if work.n_factored == 0:
         order_face(problem, state, work, low, size)
     else:
@@ -444,11 +551,12 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
             work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
         work.face_step[a] = -work.face_slope[a]
     substitute(work.face, size, work.n_active, work.face_pivot, work.face_step)
-    while length > 1e-3:
-        change = move_on_face(problem, state, work, low, size, length)
-        if change < 0.0:
-            break
-        length *= 0.25
+    # All the way, weights stopped at zero; or, where the face is flat, just until the first of them gets there.
+    first = first_zero(problem, state, work, low)
+    if first < 1.0 and move_on_face(problem, state, work, low, size, 1.0) >= move_on_face(
+            problem, state, work, low, size, first):
+        length = first
+    change = move_on_face(problem, state, work, low, size, length)
     if not change < 0.0:
         return 0.0
     for a in range(work.n_active):
@@ -467,17 +575,25 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
     of the active slots' matrix, that is what is taken instead.
     """
     cdef ptr_t size = high - low, n_sweeps = 0, n_faces = 0
-    cdef double decrease = 0.0, total = 0.0
+    cdef double decrease, total = 0.0
+    cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
-    while n_faces <= MAX_FACES:
+    # Small faces may take many factors, each dropping a weight: they cost little beside the Hessian.
+    while n_faces <= MAX_FACES or (
+            n_faces <= 40 * MAX_FACES and n_faces * work.n_active * work.n_active < MAX_FACE_WORK):
         decrease = model_sweep(problem, state, work, low, high)
         total += decrease
         n_sweeps += 1
-        if decrease <= precision * total or interrupted(state):
+        settled = not decrease > precision * total
+        if interrupted(state) or (settled and precision >= FACE_PRECISION):
             return
-        if n_sweeps > (2 if work.n_factored > 0 else 4 + size // 16):
-            total += minimise_face(problem, state, work, low, high)
+        if settled or n_sweeps > (2 if work.n_factored > 0 else 4 + size // 16):
+            # Sweeps creep along directions in which the model is flat; a face knows no such directions.
+            decrease = minimise_face(problem, state, work, low, high)
+            total += decrease
+            if settled and not decrease > precision * total:
+                return
             n_sweeps = 0
             n_faces += 1
 
@@ -600,12 +716,12 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     cdef ptr_t n_entries = 0, slot
     cdef int n_steps
     cdef double length, gap = INFINITY, last
-    for slot in range(low, high):
-        n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
+    if problem.X.indptr != NULL:
+        for slot in range(low, high):
+            n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
     if not reserve(work, high - low, n_entries, coupled):
         return -1
     form_slope(problem, state, work, low, high)
-    gather_rows(problem, state, work, low, high, coupled)
     form_hessian(problem, state, work, low, high, coupled)
     work.n_factored = 0
     for n_steps in range(MAX_STEPS):
