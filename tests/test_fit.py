@@ -12,6 +12,7 @@ from scipy import sparse
 from strategies import one_hot, random_data
 
 import sl1max
+from sl1max.datasets import fetch_webkb
 
 MODELS = [
     (distribution, classes)
@@ -399,6 +400,20 @@ def test_separable_without_penalty(distribution, classes):
     assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
     assert np.isfinite(model.objective).all()
     assert (model.predict(X) == y).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("distribution, classes", MODELS)
+def test_web_pages_to_eight_digits(distribution, classes):
+    """4,199 pages, 23,744 words, 4 classes: every model to a relative gap of 1e-8, its constraints met."""
+    data = fetch_webkb()
+    model = sl1max.fit(data.X_train, data.y_train, distribution=distribution, classes=classes, tol=1e-8)
+    assert np.all(model.converged)
+    assert np.all(model.dual_gap <= 1e-8 * model.objective_zero)
+    table = model.constraints(data.X_train, data.y_train, label=model.classes[0])
+    width = table["upper"] - table["lower"]
+    assert np.all(table["expectation"] >= table["lower"] - 1e-6 * width)
+    assert np.all(table["expectation"] <= table["upper"] + 1e-6 * width)
 
 
 def test_interruption():
