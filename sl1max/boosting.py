@@ -7,9 +7,12 @@ of rounds is chosen on validation examples afterwards, and costs no second train
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
@@ -19,9 +22,9 @@ from sl1max.early_stopping import check_validation_set, split_validation
 from sl1max.fit import warn_constant
 from sl1max.inputs import Data, check_options, core_buffers, read_data
 from sl1max.metrics import top_class_error
-from sl1max.model import BLOCK_CELLS, Model
+from sl1max.model import BLOCK_CELLS, Matrix, Model
 from sl1max.moments import IN_CLASS, Moments
-from sl1max.monitor import Monitor, print_line
+from sl1max.monitor import FitProgress, Monitor, print_line
 from sl1max.reduction import Plan, solve_all
 
 LOSSES = ("logistic", "exponential")
@@ -29,17 +32,17 @@ FIRST_LOOK = 10  # rounds before the first look at validation examples; later a 
 
 
 def boost(
-    X,
-    y,
+    X: Matrix,
+    y: Matrix,
     *,
-    loss="logistic",
-    n_rounds=500,
-    fit_intercept=True,
-    smoothing=0.5,
-    sample_weight=None,
-    n_jobs=None,
-    callback=None,
-    verbose=0,
+    loss: str = "logistic",
+    n_rounds: int = 500,
+    fit_intercept: bool = True,
+    smoothing: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
 ) -> Rounds:
     """Boost every class against the others.
 
@@ -141,7 +144,7 @@ class Rounds:
         self._steps = steps
         self.n_rounds = max((len(found.cols) for found in steps), default=0)
 
-    def increment(self, first, last):
+    def increment(self, first: int, last: int) -> sparse.csr_array:
         """What rounds first to last - 1 add to the log-odds: weights (n_classes, n_features + 1), a csr_array.
 
         The intercept is the last column. The exponential loss is least at half of the log-odds.
@@ -161,7 +164,7 @@ class Rounds:
         added.eliminate_zeros()
         return added
 
-    def model(self, n_rounds=None) -> Model:
+    def model(self, n_rounds: int | None = None) -> Model:
         """The model of the first rounds, or of all.
 
         Its scores are log-odds, and its penalty is zero. Boosting has no certificate: ``dual_gap`` is NaN and
@@ -215,7 +218,7 @@ class Rounds:
             losses += data.mass[block] @ loss
         return losses / data.mass.sum()
 
-    def validate(self, X_val, y_val):
+    def validate(self, X_val: np.ndarray | sparse.sparray, y_val: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Top-class error on validation examples after the first 10 rounds, then after each tenth more.
 
         Returns
@@ -387,7 +390,15 @@ class AdaBoostClassifier(MaxentPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None):
+    def fit(
+        self,
+        X: Matrix,
+        y: Matrix,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Matrix | None = None,
+        y_val: Matrix | None = None,
+    ) -> Self:
         """Train on examples.
 
         Parameters

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
@@ -13,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sl1max.early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.fit import fit
 from sl1max.inputs import as_array, check_finite
-from sl1max.model import Model
+from sl1max.model import Matrix, Model
 
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
 FORMATS = ("csr", "csc")
@@ -64,7 +67,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
 
     # Predictions
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Confidence in each class.
 
         Parameters
@@ -80,7 +83,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         decision = self.model_.decision_function(X, n_jobs=self.n_jobs)
         return decision[:, 1] - decision[:, 0] if self._one_against_other else decision
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> np.ndarray | sparse.csr_array:
         """The most likely label of each example, or an indicator if trained on one.
 
         Parameters
@@ -103,13 +106,13 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             labels = sparse.csr_array(one_each, shape=shape)
         return labels if self._sparse_labels else labels.toarray()
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Log of `predict_proba`."""
         X = self._read_rows(X)
         log_proba = self.model_.log_proba if self.model_.indicator else self.model_.log_posterior
         return log_proba(X, n_jobs=self.n_jobs)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class.
 
         Parameters
@@ -125,7 +128,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict_proba_independent(self, X):
+    def predict_proba_independent(self, X: Matrix) -> np.ndarray:
         """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: no row need sum to one.
 
         Parameters
@@ -141,7 +144,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             raise ValueError('predict_proba_independent needs a model with classes="independent"')
         return self.model_.proba(X, n_jobs=self.n_jobs)
 
-    def predict_top_k(self, X, k):
+    def predict_top_k(self, X: Matrix, k: int) -> np.ndarray:
         """The k most likely classes of each example, best first; no array (n_samples, n_classes) is made.
 
         Parameters
@@ -171,33 +174,33 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         return not model.indicator and model.n_classes == 2
 
     @property
-    def classes_(self):
+    def classes_(self) -> np.ndarray:
         return self._fitted_model().classes
 
     @property
-    def sparse_coef_(self):
+    def sparse_coef_(self) -> sparse.csr_array:
         weights = self._fitted_model().weights
         return weights[[1]] - weights[[0]] if self._one_against_other else weights
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         return self.sparse_coef_.toarray()
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> np.ndarray:
         intercept = self._fitted_model().intercept
         return intercept[[1]] - intercept[[0]] if self._one_against_other else intercept
 
     @property
-    def n_iter_(self):
+    def n_iter_(self) -> int | np.ndarray:
         return self._fitted_model().n_iter
 
     @property
-    def dual_gap_(self):
+    def dual_gap_(self) -> float | np.ndarray:
         return self._fitted_model().dual_gap
 
     @property
-    def objective_(self):
+    def objective_(self) -> float | np.ndarray:
         return self._fitted_model().objective
 
 
@@ -330,7 +333,15 @@ class MaxentClassifier(MaxentPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None):
+    def fit(
+        self,
+        X: Matrix,
+        y: Matrix,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Matrix | None = None,
+        y_val: Matrix | None = None,
+    ) -> Self:
         """Train on examples.
 
         Parameters
@@ -374,12 +385,12 @@ class MaxentClassifier(MaxentPredictor):
         )
 
 
-def refuse_text(X):
+def refuse_text(X: Any) -> None:
     """Say what to do with text, before scikit-learn finds something else wrong with it."""
     as_array(X[:1] if hasattr(X, "columns") else X)
 
 
-def weigh_classes(class_weight, y, sample_weight):
+def weigh_classes(class_weight: Any, y: Matrix, sample_weight: ArrayLike | None) -> ArrayLike | None:
     """Sample weights times the factors of their classes."""
     if class_weight is None:
         return sample_weight

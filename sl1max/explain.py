@@ -7,13 +7,20 @@ constraint: zero unless the expectation has come to an end of its interval.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sl1max.inputs import read_beta, read_data
-from sl1max.model import Model
+from sl1max.model import Matrix, Model
 from sl1max.moments import IN_CLASS, Moments
 from sl1max.reduction import Reduction
 from sl1max.regularization import Penalties
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_ROWS_SHOWN = 30
 
@@ -45,31 +52,31 @@ class Table:
     (2, ('feature', 'weight'))
     """
 
-    def __init__(self, rows):
+    def __init__(self, rows: np.ndarray):
         self.rows = rows
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.rows.dtype.names
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple]:
         return iter(self.rows.tolist())
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         """The column of that name; or the rows of that slice, mask or list of numbers, as a table."""
         return self.rows[key] if isinstance(key, str) else Table(np.atleast_1d(self.rows[key]))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = self.rows[:MAX_ROWS_SHOWN]
         lines = zip(*(_format_column(name, shown[name]) for name in self.columns), strict=True)
         text = "\n".join("  ".join(line).rstrip() for line in lines)
         hidden = len(self) - len(shown)
         return f"{text}\n... {hidden} more rows" if hidden else text
 
-    def to_pandas(self):
+    def to_pandas(self) -> DataFrame:
         """The same as a pandas DataFrame."""
         try:
             from pandas import DataFrame
@@ -91,7 +98,7 @@ def _format_column(name, values):
     return [f"{cell:>{width}}" if kind in "iuf" else f"{cell:<{width}}" for cell in (name, *cells)]
 
 
-def top_features(model: Model, label, n=10, *, feature_names=None) -> Table:
+def top_features(model: Model, label: Any, n: int = 10, *, feature_names: Sequence[str] | None = None) -> Table:
     """The features with the greatest weights for a class, whatever their sign.
 
     Parameters
@@ -129,16 +136,16 @@ def top_features(model: Model, label, n=10, *, feature_names=None) -> Table:
 
 def constraints(
     model: Model,
-    X,
-    y,
+    X: Matrix,
+    y: Matrix,
     *,
-    label=None,
-    features=None,
-    feature_names=None,
-    beta=None,
-    sample_weight=None,
-    offset=None,
-    multilabel="duplicate",
+    label: Any = None,
+    features: Any = None,
+    feature_names: Sequence[str] | None = None,
+    beta: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
 ) -> Table:
     """What training asked of every expectation, and what the model makes of it.
 
@@ -203,7 +210,7 @@ def constraints(
     return _join(model, names, blocks, [found[block] for block in blocks])
 
 
-def class_number(model: Model, label):
+def class_number(model: Model, label: Any) -> int:
     """The row of a class label."""
     for c, known in enumerate(model.classes.tolist()):
         if known == label:
@@ -305,7 +312,7 @@ def _listed(value):
     return value if isinstance(value, list | tuple | np.ndarray) else [value]
 
 
-def read_names(feature_names, n_features):
+def read_names(feature_names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
     if feature_names is None:
         return None
     names = np.asarray(feature_names)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sl1max.exceptions import ConvergenceWarning
 from sl1max.inputs import check_options, check_warm_start, read_beta, read_data
-from sl1max.model import Model
+from sl1max.model import Matrix, Model
 from sl1max.moments import Moments
-from sl1max.monitor import Monitor
+from sl1max.monitor import FitProgress, Monitor
 from sl1max.reduction import Reduction, solve_all
 from sl1max.regularization import Penalties
 
@@ -18,24 +20,24 @@ ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
 
 
 def fit(
-    X,
-    y,
+    X: Matrix,
+    y: Matrix,
     *,
-    distribution="conditional",
-    classes="auto",
-    beta=0.5,
-    beta_rule="deviation",
-    fit_intercept=True,
-    solver="auto",
-    tol=1e-4,
-    max_iter=None,
-    sample_weight=None,
-    offset=None,
-    multilabel="duplicate",
-    warm_start=None,
-    n_jobs=None,
-    callback=None,
-    verbose=0,
+    distribution: str = "conditional",
+    classes: str = "auto",
+    beta: ArrayLike = 0.5,
+    beta_rule: str = "deviation",
+    fit_intercept: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
+    warm_start: Model | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
 ) -> Model:
     """Train an L1-regularised maximum-entropy classifier.
 

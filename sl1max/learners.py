@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -19,12 +21,13 @@ from sl1max.classifier import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.explain import Table
 from sl1max.inputs import check_options
 from sl1max.metrics import top_class_error
+from sl1max.model import Matrix
 from sl1max.monitor import format_seconds, print_line
 from sl1max.paths import read_betas
 from sl1max.selection import as_list, score_path
 
 
-def make_classifier(learner="maxent", **options):
+def make_classifier(learner: str = "maxent", **options: Any) -> MaxentPredictor:
     """A classifier of the named kind; all of them have the same methods and hold a `Model`.
 
     Parameters
@@ -58,17 +61,17 @@ class WithoutProbabilities:
     """Takes the probabilities away from a `MaxentPredictor` whose scores are not log-odds."""
 
     @available_if(lambda self: self._has_probabilities())
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Log of `predict_proba`."""
         return super().predict_log_proba(X)
 
     @available_if(lambda self: self._has_probabilities())
-    def predict_proba(self, X):
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class, as in `MaxentClassifier`."""
         return super().predict_proba(X)
 
     @available_if(lambda self: self._has_probabilities())
-    def predict_proba_independent(self, X):
+    def predict_proba_independent(self, X: Matrix) -> np.ndarray:
         """p(y_c = 1|x) of independent classes, as in `MaxentClassifier`."""
         return super().predict_proba_independent(X)
 
@@ -131,7 +134,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """Train on examples.
 
         Parameters
@@ -197,7 +200,7 @@ class Family:
     name: str
     values: tuple
 
-    def candidates(self):
+    def candidates(self) -> list[dict]:
         return [{"learner": self.learner, **self.settings, self.name: value} for value in self.values]
 
 
@@ -301,7 +304,15 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None):
+    def fit(
+        self,
+        X: Matrix,
+        y: Matrix,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Matrix | None = None,
+        y_val: Matrix | None = None,
+    ) -> Self:
         """Choose and train.
 
         Parameters
@@ -428,7 +439,7 @@ LEARNERS = {
 }
 
 
-def describe_settings(candidate):
+def describe_settings(candidate: dict) -> str:
     """Settings in a few words: names as they are, numbers with what they are."""
     return ", ".join(
         value if isinstance(value, str) else f"{name}={value:g}"
@@ -437,7 +448,7 @@ def describe_settings(candidate):
     )
 
 
-def top_class_score(estimator, X, y):
+def top_class_score(estimator: MaxentPredictor, X: Matrix, y: Matrix) -> float:
     """Share of examples whose top class is among their labels."""
     model = estimator.model_
     labels = None if model.indicator else model.classes

@@ -13,6 +13,8 @@ Micro-averaged measures compare all cells of the score matrix with one another. 
 class-conditional models by the log of p(x, c), and conditional models by the log posterior.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
@@ -28,7 +30,7 @@ __all__ = [
     "top_class_error",
 ]
 
-Truth = ArrayLike | sp.sparray | sp.spmatrix
+Truth: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 # Cells handled at once by the measures that sort every row: bounds their memory.
 _BLOCK_CELLS = 1 << 22

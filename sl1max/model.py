@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import numbers
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sl1max._core._scoring import Weights, score_rows, top_rows
 from sl1max.inputs import read_offset, read_rows
 from sl1max.moments import IN_CLASS
 
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+    from sl1max.explain import Table
+
+Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 LOG_HALF = np.log(0.5)
 BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
 
@@ -90,23 +100,32 @@ class Model:
     def n_features(self) -> int:
         return self.weights.shape[1]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "converged" if np.all(self.converged) else "not converged"
         return (
             f"<sl1max.Model: {self.distribution}, {self.n_classes} {self.kind} classes, "
             f"{self.n_features} features, {self.weights.nnz} weights, {state}>"
         )
 
-    def weights_parts(self):
+    def weights_parts(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Weights of the class and of its non-class, (lambda_1, lambda_0), two csr_arrays.
 
         For independent classes only; their difference is ``weights``.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint", classes="independent")
+        >>> in_class, non_class = model.weights_parts()
+        >>> bool(abs(in_class - non_class - model.weights).max() < 1e-12)
+        True
         """
         if self.parts is None:
             raise ValueError("weights_parts: exclusive classes have one set of weights, `weights`")
         return self.parts
 
-    def part(self, side):
+    def part(self, side: int) -> sparse.csr_array:
         """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``."""
         if self.parts is None:
             return self.weights
@@ -126,14 +145,14 @@ class Model:
         cancels = self.distribution == "conditional" and self.kind == "exclusive"
         return read_offset(offset, n_samples, self.n_classes, per_example_cancels=cancels)
 
-    def scores(self, X):
+    def scores(self, X: Matrix) -> np.ndarray:
         """lambda_c . x_i, an array (n_samples, n_classes)."""
         rows = read_rows(X, self.n_features)
         scores = np.empty((rows.n_rows, self.n_classes))
         score_rows(self._by_feature, rows, np.zeros(self.n_classes), None, 0, rows.n_rows, scores)
         return scores
 
-    def decision_function(self, X, offset=None, n_jobs=None):
+    def decision_function(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
         """One column per class; the greater, the likelier.
 
         Parameters
@@ -149,6 +168,13 @@ class Model:
         ndarray of shape (n_samples, n_classes)
             Class-conditional: lambda_c . x - ln Z(c) + ln p~(c). Joint, exclusive: ln p(x, c) up to one
             constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).decision_function([[1, 0], [0, 1]]).argmax(axis=1)
+        array([1, 0])
         """
         rows = read_rows(X, self.n_features)
         offset = self._read_offset(offset, rows.n_rows)
@@ -160,11 +186,19 @@ class Model:
         run_blocks(score, decision.shape, n_jobs)
         return decision
 
-    def log_proba(self, X, offset=None, n_jobs=None):
+    def log_proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
         """Log of the posterior p(c|x) (exclusive classes) or of p(y_c = 1|x) (independent classes).
 
         For class-conditional models of independent classes that is Bayes' rule with the training examples,
         equally likely, as p(x); it is cut off at 0.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> log_proba = sl1max.fit(X, y).log_proba([[1, 0], [0, 1]])
+        >>> log_proba.shape, bool((log_proba <= 0).all())
+        ((2, 2), True)
         """
         decision = self.decision_function(X, offset, n_jobs)
         if self.kind == "exclusive":
@@ -173,11 +207,21 @@ class Model:
             return np.minimum(0.0, decision + np.log(self.mass))
         return -np.logaddexp(0.0, -decision)
 
-    def proba(self, X, offset=None, n_jobs=None):
-        """Exponential of `log_proba`."""
+    def proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Exponential of `log_proba`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).proba([[1, 0], [0, 1]]).sum(axis=1).round(6)
+        array([1., 1.])
+        """
         return np.exp(self.log_proba(X, offset, n_jobs))
 
-    def predict(self, X, offset=None, n_jobs=None):
+    def predict(
+        self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> np.ndarray | sparse.csr_array:
         """The most likely class of each example; an indicator if trained on one with independent classes.
 
         No array (n_samples, n_classes) is made.
@@ -186,6 +230,13 @@ class Model:
         -------
         ndarray of shape (n_samples,) or csr_array of int of shape (n_samples, n_classes)
             The indicator has ones where p(y_c = 1|x) > 0.5.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
+        ['spam', 'ham']
         """
         rows = read_rows(X, self.n_features)
         offset = self._read_offset(offset, rows.n_rows)
@@ -208,17 +259,26 @@ class Model:
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return sparse.csr_array((np.ones(len(indices), np.int64), indices, indptr), shape=shape)
 
-    def log_posterior(self, X, offset=None, n_jobs=None):
+    def log_posterior(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
         """Log of probabilities that sum to one over the classes, whatever the model.
 
         Exclusive classes: `log_proba`. Independent classes: p(y_c = 1|x) divided by its sum over the classes;
         class-conditional: Bayes' rule for examples that have one class each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, classes="independent")
+        >>> np.exp(model.log_posterior([[1, 0], [0, 1]])).sum(axis=1).round(6)
+        array([1., 1.])
         """
         if self.kind == "exclusive" or self.distribution == "class-conditional":
             return log_softmax(self.decision_function(X, offset, n_jobs))
         return log_softmax(self.log_proba(X, offset, n_jobs))
 
-    def top_k(self, X, k, n_jobs=None):
+    def top_k(self, X: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k classes with the greatest decision values for each example, best first.
 
         One row of scores is held at a time: no array (n_samples, n_classes) is made.
@@ -237,6 +297,14 @@ class Model:
             Of classes with equal values the first comes first.
         decision : ndarray of shape (n_samples, k)
             Their values of `decision_function`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> labels, decision = sl1max.fit(X, y).top_k([[1, 0], [0, 1]], 2)
+        >>> labels.tolist()
+        [['spam', 'ham'], ['ham', 'spam']]
         """
         if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
             raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
@@ -253,38 +321,74 @@ class Model:
         run_blocks(rank, (rows.n_rows, self.n_classes), n_jobs)
         return order, decision
 
-    def save(self, path):
-        """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import sl1max
+        >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
+        >>> sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]).save(path)
+        >>> sl1max.load(path).predict([[1, 0]]).tolist()
+        ['spam']
+        """
         from sl1max.persistence import save
 
         save(self, path)
 
-    def to_sklearn(self):
-        """The LogisticRegression that predicts the same; see `sl1max.persistence.to_sklearn`."""
+    def to_sklearn(self) -> LogisticRegression:
+        """The LogisticRegression that predicts the same; see `sl1max.persistence.to_sklearn`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).to_sklearn().predict([[1, 0], [0, 1]]).tolist()
+        ['spam', 'ham']
+        """
         from sl1max.persistence import to_sklearn
 
         return to_sklearn(self)
 
-    def top_features(self, label, n=10, *, feature_names=None):
-        """The features with the greatest weights for a class; see `sl1max.explain.top_features`."""
+    def top_features(self, label: Any, n: int = 10, *, feature_names: Sequence[str] | None = None) -> Table:
+        """The features with the greatest weights for a class; see `sl1max.explain.top_features`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint")
+        >>> model.top_features("spam", feature_names=["win", "hello"])["feature"].tolist()
+        ['win']
+        """
         from sl1max.explain import top_features
 
         return top_features(self, label, n, feature_names=feature_names)
 
     def constraints(
         self,
-        X,
-        y,
+        X: Matrix,
+        y: Matrix,
         *,
-        label=None,
-        features=None,
-        feature_names=None,
-        beta=None,
-        sample_weight=None,
-        offset=None,
-        multilabel="duplicate",
-    ):
-        """What training asked of the model, and what came of it; see `sl1max.explain.constraints`."""
+        label: Any = None,
+        features: Any = None,
+        feature_names: Sequence[str] | None = None,
+        beta: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        multilabel: str = "duplicate",
+    ) -> Table:
+        """What training asked of the model, and what came of it; see `sl1max.explain.constraints`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint")
+        >>> model.constraints(X, y, label="spam", features=[0, 1])["binds"].tolist()
+        [True, False]
+        """
         from sl1max.explain import constraints
 
         return constraints(

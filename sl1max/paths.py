@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sl1max.fit import fit, reduce_data
 from sl1max.inputs import check_options, read_data
-from sl1max.model import Model
+from sl1max.model import Matrix, Model
 
 N_BETAS = 30
 LEAST_SHARE = 1e-3  # the last beta of a path that was not given, as a share of the first
@@ -28,25 +30,25 @@ class PathResult:
     betas: np.ndarray
     models: list[Model]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.models)
 
     @property
-    def objective(self):
+    def objective(self) -> np.ndarray:
         """Objectives, (n_betas,) or (n_betas, n_classes)."""
         return np.array([model.objective for model in self.models])
 
     @property
-    def gaps(self):
+    def gaps(self) -> np.ndarray:
         """Duality gaps, shaped like the objectives."""
         return np.array([model.dual_gap for model in self.models])
 
     @property
-    def n_nonzero(self):
+    def n_nonzero(self) -> np.ndarray:
         """Number of nonzero weights of each model, (n_betas,)."""
         return np.array([model.weights.nnz for model in self.models])
 
-    def coef(self, label):
+    def coef(self, label: Any) -> np.ndarray:
         """Weights of one class along the path, a dense array (n_betas, n_features)."""
         (found,) = np.nonzero(self.models[0].classes == label)
         if not len(found):
@@ -54,7 +56,14 @@ class PathResult:
         return np.vstack([model.weights[found].toarray() for model in self.models])
 
 
-def path(X, y, betas=None, *, warm_start=None, **options) -> PathResult:
+def path(
+    X: Matrix,
+    y: Matrix,
+    betas: int | ArrayLike | None = None,
+    *,
+    warm_start: Model | None = None,
+    **options: Any,
+) -> PathResult:
     """Train models at descending betas, each from the weights of the one before.
 
     Parameters
@@ -85,7 +94,7 @@ def path(X, y, betas=None, *, warm_start=None, **options) -> PathResult:
     """
     if betas is None or isinstance(betas, numbers.Integral):
         betas = spaced_betas(X, y, N_BETAS if betas is None else betas, **options)
-    models = []
+    models: list[Model] = []
     betas = read_betas(betas)
     for beta in betas:
         models.append(fit(X, y, beta=beta, warm_start=models[-1] if models else warm_start, **options))
@@ -93,18 +102,18 @@ def path(X, y, betas=None, *, warm_start=None, **options) -> PathResult:
 
 
 def zero_beta(
-    X,
-    y,
+    X: Matrix,
+    y: Matrix,
     *,
-    distribution="conditional",
-    classes="auto",
-    beta_rule="deviation",
-    fit_intercept=True,
-    solver="auto",
-    sample_weight=None,
-    offset=None,
-    multilabel="duplicate",
-    **_,
+    distribution: str = "conditional",
+    classes: str = "auto",
+    beta_rule: str = "deviation",
+    fit_intercept: bool = True,
+    solver: str = "auto",
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
+    **_: Any,
 ) -> float:
     """The least beta at which all weights of the model are zero.
 
@@ -141,7 +150,7 @@ def zero_beta(
     return max((reduction.zero_beta(plan) for plan in reduction.plans("newton")), default=0.0)
 
 
-def spaced_betas(X, y, n_betas, **options):
+def spaced_betas(X: Matrix, y: Matrix, n_betas: int, **options: Any) -> np.ndarray:
     """n_betas of them, from `zero_beta` down, on a logarithmic scale."""
     if n_betas < 1:
         raise ValueError(f"betas={n_betas!r} must be a positive number of them, or an array")
@@ -149,7 +158,7 @@ def spaced_betas(X, y, n_betas, **options):
     return first * np.geomspace(1, LEAST_SHARE, n_betas)
 
 
-def read_betas(betas):
+def read_betas(betas: Any) -> np.ndarray:
     """betas as a descending array, each once."""
     try:
         betas = np.unique(np.asarray(betas, dtype=np.float64).ravel())[::-1]

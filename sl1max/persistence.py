@@ -23,14 +23,19 @@ import shutil
 import stat
 import struct
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
 from sl1max.exceptions import ModelFileError
 from sl1max.model import Model
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 MAGIC = b"\x93SL1MAX\n"
 VERSION = 1
@@ -41,7 +46,7 @@ _PARTS = ("in_class", "non_class")
 _DECODING_ERRORS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error, zlib.error)
 
 
-def save(model: Model, path) -> None:
+def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model to one file; it is there whole, or what was there before stays.
 
     Parameters
@@ -76,7 +81,7 @@ def save(model: Model, path) -> None:
         stream.write(body)
 
 
-def load(path) -> Model:
+def load(path: str | os.PathLike[str]) -> Model:
     """Read a model that `Model.save` wrote.
 
     Parameters
@@ -114,7 +119,7 @@ def load(path) -> Model:
         raise ModelFileError(f"{path}: not a valid sl1max model ({error})") from error
 
 
-def to_sklearn(model: Model):
+def to_sklearn(model: Model) -> LogisticRegression:
     """The LogisticRegression that predicts the same.
 
     Exclusive classes have one whatever the distribution, since their posterior is a softmax of linear scores.
@@ -182,7 +187,7 @@ def _logistic_parameters(model):
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary stream that becomes the file at ``path`` if all goes well; otherwise nothing is changed.
 
     The bytes are on the disk before the name is theirs.
@@ -207,7 +212,7 @@ def replacing(path):
         raise
 
 
-def check_writable(path):
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise the OSError that writing to ``path`` would end in, as far as it can be known beforehand."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)

@@ -6,9 +6,15 @@ imported when a figure is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from sl1max.explain import class_number, read_names, top_features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Told apart with any kind of colour vision (Okabe and Ito); the line styles serve where colours run out.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -19,7 +25,14 @@ LINE_POINTS = 11.5  # from one line of small text to the next
 CONNECTOR = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
 
 
-def plot_path(result, label=None, n=7, *, feature_names=None, ax=None):
+def plot_path(
+    result: Any,
+    label: Any = None,
+    n: int = 7,
+    *,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """The weights of a class against beta, from all zero on the left to weak regularisation on the right.
 
     Parameters
@@ -76,7 +89,7 @@ def plot_path(result, label=None, n=7, *, feature_names=None, ax=None):
     return ax
 
 
-def plot_convergence(history, *, ax=None):
+def plot_convergence(history: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     """The duality gap against the iterations, with the target at which a problem counts as solved.
 
     Parameters
@@ -105,7 +118,7 @@ def plot_convergence(history, *, ax=None):
     """
     if not history:
         raise ValueError("plot_convergence: history is empty; give sl1max.fit callback=history.append")
-    by_class = {}
+    by_class: dict[Any, list] = {}
     for progress in history:
         by_class.setdefault(progress.class_label, []).append(progress)
     ax = _axes(ax, (5.2, 3.6))
@@ -149,7 +162,14 @@ def _plot_many_problems(ax, by_class):
     ax.legend(title=title, frameon=False, fontsize=SMALL, title_fontsize=SMALL, alignment="left")
 
 
-def plot_top_features(model, label, n=15, *, feature_names=None, ax=None):
+def plot_top_features(
+    model: Any,
+    label: Any,
+    n: int = 15,
+    *,
+    feature_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """The greatest weights of a class as bars, what speaks for it above what speaks against it.
 
     Parameters

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import numbers
 import time
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse, stats
 from sklearn import get_config
 from sklearn.base import clone
@@ -16,6 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max.classifier import MaxentClassifier, MaxentPredictor, weigh_classes
+from sl1max.model import Matrix
 from sl1max.monitor import print_line
 from sl1max.paths import read_betas, spaced_betas
 
@@ -116,7 +119,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Choose beta and train with it.
 
         Parameters
@@ -195,7 +198,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.best_score_ = float(mean[self.best_index_])
         self.n_splits_ = n_splits
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> float:
         """The score that `scoring` names, on other examples.
 
         Parameters
@@ -215,7 +218,7 @@ class MaxentClassifierCV(MaxentPredictor):
 
     # Metadata
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Which metadata splitter and scorer ask for; see scikit-learn's user guide on metadata routing."""
         mapping = MethodMapping().add(caller="fit", callee="score")
         return (
@@ -236,7 +239,7 @@ class MaxentClassifierCV(MaxentPredictor):
         return params, {} if callable(self.scoring) else weight
 
 
-def as_list(value):
+def as_list(value: Any) -> list:
     return [value] if isinstance(value, str) else list(value)
 
 

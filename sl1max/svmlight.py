@@ -6,7 +6,7 @@ import itertools
 import lzma
 import os
 import zlib
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,8 +16,8 @@ from sl1max._core import _svmlight
 
 __all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
 
-File = str | os.PathLike[str]
-Matrix = ArrayLike | sp.sparray | sp.spmatrix
+File: TypeAlias = str | os.PathLike[str]
+Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 # By the first bytes of the file when reading, by the ending of its name when writing.
 _COMPRESSIONS = {
@@ -184,7 +184,7 @@ def write_svmlight(
             stream.write(block)
 
 
-def read_bytes(file):
+def read_bytes(file: File | BinaryIO) -> tuple[str, bytes]:
     """The name of a file for messages, and its decompressed content."""
     if hasattr(file, "read"):
         name, text = getattr(file, "name", "<stream>"), file.read()
