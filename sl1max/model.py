@@ -126,7 +126,16 @@ class Model:
         return self.parts
 
     def part(self, side: int) -> sparse.csr_array:
-        """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``."""
+        """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> from sl1max.moments import IN_CLASS
+        >>> sl1max.fit(X, y, distribution="joint", classes="independent").part(IN_CLASS).shape
+        (2, 2)
+        """
         if self.parts is None:
             return self.weights
         return self.parts[0] if side == IN_CLASS else self.parts[1]
@@ -146,7 +155,16 @@ class Model:
         return read_offset(offset, n_samples, self.n_classes, per_example_cancels=cancels)
 
     def scores(self, X: Matrix) -> np.ndarray:
-        """lambda_c . x_i, an array (n_samples, n_classes)."""
+        """lambda_c . x_i, an array (n_samples, n_classes).
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y)
+        >>> bool(abs(model.scores(X) + model.intercept - model.decision_function(X)).max() < 1e-12)
+        True
+        """
         rows = read_rows(X, self.n_features)
         scores = np.empty((rows.n_rows, self.n_classes))
         score_rows(self._by_feature, rows, np.zeros(self.n_classes), None, 0, rows.n_rows, scores)
