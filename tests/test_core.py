@@ -66,7 +66,7 @@ def make_twin(normalizer, seed=0, shape=(40, 12), values="real", n_classes=3, od
 
 def rounding_of(twin):
     """What the objective cannot tell apart: the rounding error of the largest terms it is made of."""
-    return 1e-13 * (1 + abs(ref.objective_zero(twin)))
+    return 1e-12 * (1 + abs(ref.objective_zero(twin)))
 
 
 def gap_rounding(twin):

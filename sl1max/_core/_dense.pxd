@@ -70,15 +70,17 @@ cdef extern from *:
     void axpy "sl1max_axpy"(double a, const double* x, double* y, ptr_t size) noexcept nogil
 
 
-cdef inline double root_pivot(const double* row, ptr_t j) noexcept nogil:
-    return sqrt(max(row[j] - dot(row, row, j), 1e-10 * row[j]))
+cdef inline double root_pivot(const double* row, ptr_t j, double flat) noexcept nogil:
+    cdef double rest = row[j] - dot(row, row, j)
+    return sqrt(rest) if rest > 1e-10 * row[j] else flat * sqrt(row[j])
 
 
 cdef inline void factorise(double* matrix, ptr_t stride, ptr_t start, ptr_t size, double* pivot_out) noexcept nogil:
     """Cholesky: the strict lower triangle of matrix becomes that of L, whose diagonal is pivot; the upper one stays.
 
-    Rows before start are done already. A row that depends on those before it gets a small pivot, so that the solution
-    goes far along the direction in which the matrix is flat.
+    Rows before start are done already. On entry pivot says, relative to the diagonal's root, what a row is given that
+    depends on those before it: something small, and the solution goes far along the direction in which the matrix is
+    flat; infinity, and it stays where it is.
     """
     cdef ptr_t i, j, r, band
     cdef double sums[4]
@@ -92,7 +94,7 @@ cdef inline void factorise(double* matrix, ptr_t stride, ptr_t start, ptr_t size
                 for r in range(max(j + 1 - i, 0), band):
                     sums[r] = dot(matrix + (i + r) * stride, matrix + j * stride, j)
             if j >= i:
-                pivot_out[j] = root_pivot(matrix + j * stride, j)
+                pivot_out[j] = root_pivot(matrix + j * stride, j, pivot_out[j])
             for r in range(max(j + 1 - i, 0), band):
                 matrix[(i + r) * stride + j] = (matrix[(i + r) * stride + j] - sums[r]) / pivot_out[j]
 

@@ -483,7 +483,8 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
             work.n_active += 1
 
 
-cdef inline void factor_face(state_t* state, workset_t* work, ptr_t size) noexcept nogil:
+cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
     cdef ptr_t a, b, start = work.n_factored, done = start - start % 4
     cdef double* row
@@ -491,6 +492,9 @@ cdef inline void factor_face(state_t* state, workset_t* work, ptr_t size) noexce
         row = work.hessian + work.active[a] * size
         for b in range(0 if a >= done else start, work.n_active):
             work.face[a * size + b] = row[work.active[b]]
+    # A penalised weight may go far, until one of them is zero; an intercept among intercepts has nowhere to go.
+    for a in range(done, work.n_active):
+        work.face_pivot[a] = 1e-5 if problem.beta[work.coords[low + work.active[a]]] > 0.0 else INFINITY
     factorise(work.face, size, done, work.n_active, work.face_pivot)
     work.n_factored = work.n_active
     state.counters.nonzeros += work.n_active * work.n_active * ((work.n_active - start) // 8)
@@ -542,7 +546,7 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
     else:
         update_face(problem, state, work, low, size)
     if work.n_factored < work.n_active:
-        factor_face(state, work, size)
+        factor_face(problem, state, work, low, size)
     for a in range(work.n_active):
         slot = work.active[a]
         k = work.coords[low + slot]
@@ -611,7 +615,9 @@ cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t*
 
 
 cdef inline double log_ratio(double added, double total, double inv_z) noexcept nogil:
-    """ln(total / z), where total = z + added: from the difference unless most of z is gone."""
+    """ln(total / z), where total = z + added: from the difference unless most of z is gone; infinite if all is."""
+    if not 0.0 < total * inv_z < INFINITY:
+        return INFINITY
     return log1p(added * inv_z) if added * inv_z > -0.5 else log(total * inv_z)
 
 
@@ -665,19 +671,31 @@ cdef inline double objective_change(const problem_t* problem, state_t* state, wo
 
 cdef inline double search_line(const problem_t* problem, state_t* state, workset_t* work,
                                ptr_t low, ptr_t high) noexcept nogil:
-    """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does."""
+    """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does.
+
+    Where the whole step gains more than the model's half of the promise, the loss falls off like an exponential, as it
+    does for data that are all but separable: then twice as far, and again, while it pays.
+    """
     cdef ptr_t slot, k
-    cdef double promised = 0.0, length = 1.0, rounding = 2e-15 * fabs(state.objective_zero)
+    cdef double promised = 0.0, length = 1.0, rounding = 2e-15 * fabs(state.objective_zero), change, further
     for slot in range(low, high):
         k = work.coords[slot]
         promised += (work.slope[slot - low] * work.step[slot - low]
                      + penalty_change(state.lam[k], work.step[slot - low], problem.beta[k]))
     if not promised < 0.0:
         return 0.0
+    change = objective_change(problem, state, work, low, high, length)
+    while length < 1024.0 and change < 0.55 * promised and promised < -rounding:
+        further = objective_change(problem, state, work, low, high, 2.0 * length)
+        if not further < change:
+            return length
+        length *= 2.0
+        change = further
     while length > 1e-8:
-        if objective_change(problem, state, work, low, high, length) <= 1e-2 * length * promised + rounding:
+        if change <= 1e-2 * length * promised + rounding:
             return length
         length *= 0.5
+        change = objective_change(problem, state, work, low, high, length)
     return 0.0
 
 
