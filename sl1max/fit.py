@@ -117,7 +117,10 @@ def fit(
     model, statuses = reduction.join(
         solutions, {"beta": beta_kept, "beta_rule": beta_rule, "solver": solver, "tol": tol}
     )
-    _warn_unconverged(model, statuses, unpenalised=bool((beta == 0).any()))
+    unpenalised = bool((beta == 0).any())
+    _warn_unconverged(model, statuses, unpenalised)
+    if unpenalised:
+        _warn_separated(model, statuses)
     return model
 
 
@@ -157,3 +160,18 @@ def _warn_unconverged(model, statuses, unpenalised):
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def _warn_separated(model, statuses):
+    """Without a penalty the conditional loss of separable data falls to zero and takes the weights to infinity."""
+    targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
+    gone = np.atleast_1d(model.objective) <= targets
+    if model.distribution == "conditional" and any(
+        status == "converged" and zero for status, zero in zip(statuses, gone, strict=True)
+    ):
+        warnings.warn(
+            "Separable data have no optimum where beta is 0: the weights would grow for ever, and are only as large "
+            "as tol asks for",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
