@@ -190,6 +190,9 @@ def test_count_rule_is_scikit_learns_C():
         warnings.simplefilter("ignore")
         coef = liblinear.set_params(penalty="l1").fit(X, y).coef_
     np.testing.assert_allclose((model.weights[[1]] - model.weights[[0]]).toarray(), coef, atol=1e-4)
+    margin = np.where(y == 1, 1, -1) * (X @ coef.ravel())
+    objective = np.logaddexp(0, -margin).mean() + np.abs(coef).sum() / (2.0 * len(y))
+    np.testing.assert_allclose(model.objective, objective, rtol=1e-9)
 
 
 def test_indicator_of_one_column():
