@@ -439,3 +439,74 @@ class TestFace:
             for found in pool.map(solve, range(8)):
                 for one, other in zip(found, alone, strict=True):
                     assert_array_equal(one, other)
+
+
+# ------------------------------------------------------------------------------------- the same columns again
+
+
+def change_to(solver, twin):
+    solver.problem.change(
+        np.ascontiguousarray(twin.emp_mean),
+        np.ascontiguousarray(twin.beta),
+        np.ascontiguousarray(twin.target),
+        np.ascontiguousarray(twin.mass),
+        twin.offset,
+    )
+    solver.restart()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_means(form):
+    rng = np.random.default_rng(1)
+    X = random_data(rng, 30, 8, values=FORMS[form])[0]
+    cells = rng.random((3, 30))
+    assert_allclose(make_columns(X, form).means(cells), cells @ X, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("with_offset", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_a_changed_problem_goes_on_from_its_weights_to_its_own_optimum(normalizer, algorithm, with_offset):
+    rng = np.random.default_rng(3)
+    X, y = random_data(rng, 60, 12, n_classes=3, values="unit")
+    first = random_twin(rng, X, y, normalizer, beta=0.5, with_offset=with_offset)
+    second = random_twin(
+        rng, X, rng.permutation(y), normalizer, beta=0.2, weighted=True, with_offset=with_offset
+    )
+    tol = {"newton": 1e-9, "sequential": 1e-5}[algorithm]
+    solver = make_solver(first, algorithm=algorithm, tol=tol)
+    assert solver.run(100_000) == "converged"
+    weights_before = solver.weights.copy()
+    change_to(solver, second)
+    assert_array_equal(solver.weights, np.where(np.isfinite(solver.problem.beta), weights_before, 0))
+    fresh = make_solver(second, algorithm=algorithm, tol=tol)
+    assert_allclose(solver.objective_zero, fresh.objective_zero, rtol=1e-12)
+    assert solver.run(100_000) == fresh.run(100_000) == "converged"
+    assert abs(solver.objective - fresh.objective) <= solver.dual_gap + fresh.dual_gap + rounding_of(second)
+
+
+def test_a_changed_problem_drops_what_is_left_out_and_frees_what_is_unpenalised():
+    twin = make_twin("blocks", seed=5, shape=(80, 6))
+    solver = make_solver(twin, tol=1e-9)
+    solver.run(1000)
+    held = solver.weights
+    assert held[:, 0].any()
+    beta = twin.beta.copy()
+    beta[:, 0], beta[:, 1] = np.inf, 0.0
+    changed = ref.replace(twin, beta=beta)
+    change_to(solver, changed)
+    assert np.shares_memory(held, solver.weights)
+    assert not held[:, 0].any()
+    assert solver.run(1000) == "converged"
+    lam, b = weights(solver, changed)
+    assert_allclose(changed.model_mean(lam, b)[:, 1], changed.emp_mean[:, 1], atol=1e-6)
+
+
+def test_restart_at_the_optimum_makes_no_step():
+    twin = make_twin("reference", shape=(80, 6))
+    solver = make_solver(twin, tol=1e-6)
+    assert solver.run(1000) == "converged"
+    n_iter = solver.n_iter
+    solver.restart()
+    assert solver.run(1000) == "converged"
+    assert solver.n_iter == n_iter

@@ -6,8 +6,9 @@ over the weights lam of all coordinates k = (c, j), given the columns of X, the 
 the target distribution over cells and the mass of each example. One Z over all cells (pooled) gives the paper's Q1, Q2
 and Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
 
-`Problem` is what does not change, `Solver` what does. `Solver.run` goes on from where it stands and returns a status;
-it cannot fail on input, which `sl1max.inputs` has seen to.
+`Problem` is what does not change while it is solved, `Solver` what does. `Solver.run` goes on from where it stands and
+returns a status; it cannot fail on input, which `sl1max.inputs` has seen to. Between two runs a problem may be given
+other targets, masses, penalties or offsets on the same columns (`Problem.change`, then `Solver.restart`).
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, fabs, sqrt
@@ -93,6 +94,16 @@ cdef class Columns:
             rms[j] = sqrt(column_moments_pooled(get_column(&self.view, j), &mass[0]).second / total)
         return np.asarray(rms)
 
+    def means(self, const double[:, ::1] cells):
+        """cells @ X, an array (n_blocks, n_cols): the empirical means where cells are an empirical distribution."""
+        cdef double[:, ::1] mean = np.empty((cells.shape[0], self.view.n_cols))
+        cdef ptr_t c, j
+        with nogil:
+            for c in range(mean.shape[0]):
+                for j in range(mean.shape[1]):
+                    mean[c, j] = column_dot(get_column(&self.view, j), &cells[c, 0])
+        return np.asarray(mean)
+
     n_rows = property(lambda self: (<Columns> self).view.n_rows)
     n_cols = property(lambda self: (<Columns> self).view.n_cols)
     dense = property(lambda self: (<Columns> self).view.indptr == NULL)
@@ -106,7 +117,7 @@ cdef class Columns:
 
 
 cdef class Problem:
-    """What is to be minimised; nothing here changes while it is.
+    """What is to be minimised; nothing here changes while it is, and the arrays are taken by reference.
 
     Parameters
     ----------
@@ -129,18 +140,34 @@ cdef class Problem:
     """
     cdef problem_t view
     cdef object owned
+    cdef bint intercept
     cdef readonly Columns columns
     cdef readonly object emp_mean, beta
 
     def __init__(self, Columns columns, emp_mean, beta, const double[:, ::1] target, const double[::1] mass, *,
                  bint pooled, bint reference=False, bint intercept=False, const double[:, ::1] offset=None):
-        cdef ptr_t n_blocks = target.shape[0], n = columns.view.n_cols
+        self.columns = columns
+        self.intercept = intercept
+        self.view.X = columns.view
+        self.view.n_blocks = target.shape[0]
+        self.view.n_coords = columns.view.n_cols + 1
+        self.view.pooled = pooled
+        self.view.reference = reference
+        self.view.exact_bound = pooled and columns.binary
+        self.change(emp_mean, beta, target, mass, offset)
+
+    def change(self, emp_mean, beta, const double[:, ::1] target, const double[::1] mass,
+               const double[:, ::1] offset=None):
+        """Other means, penalties, targets, masses and offsets on the same columns; not while a solver runs."""
+        cdef Columns columns = self.columns
+        cdef ptr_t n_blocks = self.view.n_blocks, n = columns.view.n_cols
+        cdef bint pooled = self.view.pooled
         cdef const double[:, ::1] padded_mean, padded_beta
         cdef const double[::1] reach, extent, rms
         shares = np.asarray(target)
         prior = shares.sum(axis=1) if pooled else shares @ np.asarray(mass)
         self.emp_mean = np.column_stack([emp_mean, prior])
-        self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if intercept else np.inf)])
+        self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if self.intercept else np.inf)])
         extent = columns.extent
         rms = columns.rms if np.ptp(mass) == 0.0 else columns.weighted_rms(mass)
         # Under one Z what counts is the range of f_cj: over all the cells, other blocks' zeros included.
@@ -150,13 +177,7 @@ cdef class Problem:
         if pooled and n_blocks == 1:
             self.beta[:, n] = np.inf
         padded_mean, padded_beta = self.emp_mean, self.beta
-        self.columns = columns
         self.owned = (target, mass, offset, padded_mean, padded_beta, reach, extent, rms)
-        self.view.X = columns.view
-        self.view.n_blocks = n_blocks
-        self.view.n_coords = n + 1
-        self.view.pooled = pooled
-        self.view.reference = reference
         self.view.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
         self.view.mass = &mass[0]
         self.view.target = &target[0, 0]
@@ -166,7 +187,6 @@ cdef class Problem:
         self.view.reach = &reach[0]
         self.view.extent = &extent[0]
         self.view.rms = &rms[0]
-        self.view.exact_bound = pooled and columns.binary
 
 
 cdef bint poll_owner(void* owner) noexcept nogil:
@@ -205,6 +225,7 @@ cdef class Solver:
         self.tol = tol
         self.sequential = algorithm == "sequential"
         self.full_pricing = pricing == "full"
+        self.arrays = {}
         self._allocate()
         self.state.poll = poll_owner
         self.state.owner = <void*> self
@@ -216,8 +237,12 @@ cdef class Solver:
         release(&self.work)
 
     cdef double* _array(self, name, ptr_t size):
-        cdef double[::1] array = np.zeros(max(size, 1))
-        self.arrays[name] = array
+        """Zeros; those of an earlier call where the size is the same."""
+        cdef double[::1] array = self.arrays.get(name)
+        if array is None or array.shape[0] != max(size, 1):
+            array = np.empty(max(size, 1))
+            self.arrays[name] = array
+        array[:] = 0.0
         return &array[0]
 
     cdef ptr_t* _index(self, name, array):
@@ -229,7 +254,6 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef ptr_t m = problem.X.n_rows, n_all = problem.n_blocks * problem.n_coords, n_cells = problem.n_blocks * m
         cdef ptr_t n_z = 1 if problem.pooled else m
-        self.arrays = {}
         self.state.lam = self._array("lam", n_all)
         self.state.gradient = self._array("gradient", n_all)
         self.state.score = self._array("score", n_cells)
@@ -248,6 +272,7 @@ cdef class Solver:
             self.prices.gain = self._array("gain", n_all)
             self.prices.ranked = self._array("ranked", n_all)
             self.prices.candidates = self._index("candidates", np.zeros(n_all, np.int64))
+            self.prices.n_candidates = 0
             self.last.coord = -1
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
         self.free.size = free.size
@@ -291,6 +316,15 @@ cdef class Solver:
             k = c * self.problem.view.n_coords + self.problem.view.X.n_cols
             if self.problem.view.beta[k] == 0.0:
                 self.state.lam[k] = intercept[c]
+
+    def restart(self):
+        """Go on from the current weights after `Problem.change`, without those of coordinates now left out."""
+        lam = self.weights.copy()
+        self._allocate()
+        self._fit_intercepts()
+        self.weights[...] = np.where(np.isfinite(self.problem.beta), lam, 0.0)
+        self.evaluated = False
+        self.next_check = self.state.n_iter
 
     cdef bint should_stop(self):
         """Called with the GIL now and then from inside `run`."""
@@ -421,18 +455,20 @@ cdef class Solver:
         return {"column_walks": self.state.counters.column_walks, "updates": self.state.counters.updates,
                 "nonzeros": self.state.counters.nonzeros}
 
-    def _weights(self):
+    @property
+    def weights(self):
+        """The solver's own array (n_blocks, n_features + 1) of weights, intercepts last."""
         cdef problem_t* problem = &self.problem.view
         return np.asarray(self.arrays["lam"]).reshape(problem.n_blocks, problem.n_coords)
 
     def coefficients(self):
         """Nonzero weights as (blocks, cols, values)."""
-        lam = self._weights()[:, :-1]
+        lam = self.weights[:, :-1]
         blocks, cols = np.nonzero(lam)
         return blocks.astype(np.int32), cols.astype(np.int32), lam[blocks, cols]
 
     def intercept(self):
-        return self._weights()[:, -1].copy()
+        return self.weights[:, -1].copy()
 
     def expectations(self):
         """q[f_cj] for every coordinate, an array of shape (n_blocks, n_features)."""
@@ -446,3 +482,33 @@ cdef class Solver:
                 for j in range(problem.X.n_cols):
                     mean[c, j] = column_dot(get_column(&problem.X, j), self.state.flow)
         return np.asarray(mean)
+
+
+# Without the GIL, by the address of a Solver that the caller keeps alive: see _solver.pxd.
+
+
+cdef bint poll_flag(void* stop) noexcept nogil:
+    return stop != NULL and (<const volatile int*> stop)[0] != 0
+
+
+cdef status_t run_with_flag(Solver solver, ptr_t n, const int* stop) noexcept nogil:
+    cdef status_t status
+    solver.state.poll = poll_flag
+    solver.state.owner = <void*> stop
+    solver.state.stopped = False
+    status = solver.run_sequential(n) if solver.sequential else solver.run_newton(n)
+    solver.state.poll = poll_owner
+    solver.state.owner = <void*> solver
+    return status
+
+
+cdef const state_t* get_state(Solver solver) noexcept nogil:
+    return &solver.state
+
+
+cdef status_t run_solver(void* solver, ptr_t n, const int* stop) noexcept nogil:
+    return (<status_t (*)(void*, ptr_t, const int*) noexcept nogil> run_with_flag)(solver, n, stop)
+
+
+cdef const state_t* solver_state(void* solver) noexcept nogil:
+    return (<const state_t* (*)(void*) noexcept nogil> get_state)(solver)
