@@ -5,8 +5,9 @@ from sl1max.fit import fit
 from sl1max.model import Model
 from sl1max.monitor import FitProgress
 from sl1max.paths import PathResult, path
+from sl1max.stepping import Problem, Solver
 
-__all__ = ["ConvergenceWarning", "FitProgress", "Model", "PathResult", "fit", "load", "path"]
+__all__ = ["ConvergenceWarning", "FitProgress", "Model", "PathResult", "Problem", "Solver", "fit", "load", "path"]
 __version__ = "0.1.0"
 
 # Imported when asked for.

@@ -7,7 +7,7 @@ has the right form (an index-sorted int32 CSC matrix, a column-major float64 arr
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -35,11 +35,12 @@ class Data:
     Attributes
     ----------
     matrix : csc_array or ndarray of shape (n_samples, n_features)
-        The rows that count: positive weight and, with exclusive classes, at least one label. Canonical.
+        The rows that count: positive weight and, with exclusive classes, at least one label; or all rows.
+        Canonical.
     columns : Columns
         The same for the core, sharing its buffers.
     mass : ndarray of shape (n_samples,)
-        How often each example counts.
+        How often each example counts; 0 only where all rows were to be kept.
     labels : csc_array of shape (n_samples, n_classes)
         Share of each class in each example: cell (i, c) weighs ``mass[i] * labels[i, c]``. The rows of
         exclusive classes sum to 1.
@@ -66,41 +67,37 @@ class Data:
     offset: np.ndarray | None
 
 
-def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset) -> Data:
-    """Convert a training set, leaving out the examples that do not count."""
+def read_data(
+    X, y, *, distribution, classes, multilabel, solver, sample_weight, offset, keep_all=False
+) -> Data:
+    """Convert a training set, leaving out the examples that do not count, unless all are to be kept."""
     X = _open_features(X)
     n_samples = X.shape[0]
-    weight = _read_sample_weight(sample_weight, n_samples)
-    keep = weight > 0
-    labels, names, indicator = _read_labels(y, n_samples, keep)
-    exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
+    cells, keep = _read_cells(
+        y, n_samples, distribution=distribution, classes=classes, multilabel=multilabel,
+        sample_weight=sample_weight,
+    )  # fmt: skip
     if offset is not None:
-        cancels = distribution == "conditional" and exclusive
-        offset = read_offset(offset, n_samples, len(names), per_example_cancels=cancels)
-
-    constant = np.zeros(len(names), np.int8)
-    if exclusive:
-        labels, n_labels = _share_labels(labels, names)
-        keep[keep] = n_labels > 0
-        mass = weight[keep]
-        if multilabel == "duplicate":
-            mass = mass * n_labels[n_labels > 0]
-    else:
-        labels, mass = labels.tocsc(), weight[keep]
-        if labels.data.max(initial=0.0) > 1:
-            raise ValueError("y has values above 1: for independent classes they must be in [0, 1]")
-        if distribution == "class-conditional":
-            _check_examples(labels, names, "a class-conditional model needs")
-        else:
-            constant = _find_constant(labels)
-
-    if not keep.all():
+        cancels = distribution == "conditional" and cells["exclusive"]
+        offset = read_offset(offset, n_samples, len(cells["classes"]), per_example_cancels=cancels)
+    if keep_all:
+        cells = _spread_cells(cells, keep)
+    elif not keep.all():
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(keep)]
         offset = offset[keep] if offset is not None else None
     matrix, binary = _to_columns(X)
-    _check_values(matrix, solver)
+    check_values(matrix, solver)
     columns = Columns(*core_buffers(matrix, binary))
-    return Data(matrix, columns, mass, labels, names, exclusive, indicator, constant, offset)
+    return Data(matrix=matrix, columns=columns, offset=offset, **cells)
+
+
+def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> Data:
+    """The same examples, of which all were kept, with other labels and weights."""
+    cells, keep = _read_cells(
+        y, len(data.mass), distribution=distribution, classes="exclusive" if data.exclusive else "independent",
+        multilabel=multilabel, sample_weight=sample_weight, names=data.classes,
+    )  # fmt: skip
+    return replace(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
 
 
 def read_rows(X, n_features) -> Rows:
@@ -223,7 +220,7 @@ def _as_float(X):
     return X.astype(np.float64, copy=False)
 
 
-def _check_values(matrix, solver):
+def check_values(matrix, solver):
     """Whether the solver can take the values of the matrix."""
     values = matrix.data if sparse.issparse(matrix) else matrix
     low, high = values.min(initial=0), values.max(initial=0)
@@ -253,8 +250,48 @@ def core_buffers(matrix, binary):
 # Labels
 
 
-def _read_labels(y, n_samples, keep):
-    """Labels of the kept examples, a csr_array; the classes; and whether y is an indicator."""
+def _read_cells(y, n_samples, *, distribution, classes, multilabel, sample_weight, names=None):
+    """What `Data` holds of y and the weights, for the examples that count; and which examples these are."""
+    weight = _read_sample_weight(sample_weight, n_samples)
+    keep = weight > 0
+    labels, names, indicator = _read_labels(y, n_samples, keep, names)
+    exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
+    constant = np.zeros(len(names), np.int8)
+    if exclusive:
+        labels, n_labels = _share_labels(labels, names)
+        keep[keep] = n_labels > 0
+        mass = weight[keep]
+        if multilabel == "duplicate":
+            mass = mass * n_labels[n_labels > 0]
+    else:
+        labels, mass = labels.tocsc(), weight[keep]
+        if labels.data.max(initial=0.0) > 1:
+            raise ValueError("y has values above 1: for independent classes they must be in [0, 1]")
+        if distribution == "class-conditional":
+            _check_examples(labels, names, "a class-conditional model needs")
+        else:
+            constant = _find_constant(labels)
+    cells = {"mass": mass, "labels": labels, "classes": names, "exclusive": exclusive}
+    return cells | {"indicator": indicator, "constant": constant}, keep
+
+
+def _spread_cells(cells, keep):
+    """Cells over all examples; those that do not count have no mass and no labels."""
+    if keep.all():
+        return cells
+    mass = np.zeros(len(keep))
+    mass[keep] = cells["mass"]
+    kept = cells["labels"]
+    rows = np.flatnonzero(keep)[kept.indices]
+    labels = sparse.csc_array((kept.data, rows, kept.indptr), shape=(len(keep), kept.shape[1]))
+    return cells | {"mass": mass, "labels": labels}
+
+
+def _read_labels(y, n_samples, keep, names=None):
+    """Labels of the kept examples, a csr_array; the classes; and whether y is an indicator.
+
+    The classes are those in y, or the given names.
+    """
     if not sparse.issparse(y):
         y = np.asarray(y)
         if y.ndim not in (1, 2):
@@ -262,23 +299,31 @@ def _read_labels(y, n_samples, keep):
     if y.shape[0] != n_samples:
         raise ValueError(f"y has {y.shape[0]} examples, but X has {n_samples}")
     if not sparse.issparse(y) and y.ndim == 1:
-        return *_read_label_vector(y[keep]), False
+        return *_read_label_vector(y[keep], names), False
     labels = sparse.csr_array(_as_float(_open_matrix(y, "y")), copy=True)
     labels = labels[np.flatnonzero(keep)]
     labels.sum_duplicates()
     labels.eliminate_zeros()
     if labels.data.min(initial=0.0) < 0:
         raise ValueError("y has negative values: an indicator must be non-negative")
-    return labels, np.arange(labels.shape[1]), True
+    if names is None:
+        names = np.arange(labels.shape[1])
+    elif len(names) != labels.shape[1]:
+        raise ValueError(f"y has {labels.shape[1]} classes, but the problem has {len(names)}")
+    return labels, names, True
 
 
-def _read_label_vector(y):
+def _read_label_vector(y, names=None):
     if y.dtype.kind == "c" or (y.dtype.kind in "fmM" and not (y == y).all()):
         raise ValueError("y has NaN or complex values: each example needs a label")
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         raise ValueError("y has missing labels, or labels that cannot be compared with each other") from error
+    if names is not None:
+        if not np.isin(classes, names).all():
+            raise ValueError(f"y has label {classes[~np.isin(classes, names)][0]}, not a class of the problem")
+        classes, codes = names, np.searchsorted(names, classes)[codes]
     if len(classes) < 2:
         raise ValueError(f"y has one class only, {classes[0]}: at least two are needed")
     shape = (len(y), len(classes))

@@ -125,16 +125,33 @@ class Reduction:
         """Make one problem, solve it and keep what the model needs; None if the fit was stopped."""
         if monitor.stop[0]:
             return None
-        beta = self._beta(plan)
-        problem = self._problem(plan, self._emp_mean(plan), beta)
-        solver = Solver(
-            problem, algorithm=monitor.algorithm, tol=monitor.tol, warm_start=self._start(plan, beta)
-        )
+        solver = self.make_solver(plan, monitor.algorithm, monitor.tol)
         try:
             status = monitor.run(solver, self.class_label(plan))
         except BaseException:
             monitor.stop[0] = 1
             raise
+        return self.solution(plan, solver, status)
+
+    def make_solver(self, plan: Plan, algorithm, tol) -> Solver:
+        """A solver of one problem, at the weights of the earlier model if there is one."""
+        beta = self._beta(plan)
+        problem = self._problem(plan, self._emp_mean(plan), beta)
+        return Solver(problem, algorithm=algorithm, tol=tol, warm_start=self._start(plan, beta))
+
+    def change_solver(self, plan: Plan, solver: Solver):
+        """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
+        solver.problem.change(
+            self._emp_mean(plan),
+            self._beta(plan),
+            self._targets(plan),
+            self._base(plan),
+            self._offset(plan),
+        )
+        solver.restart()
+
+    def solution(self, plan: Plan, solver: Solver, status) -> Solution:
+        """What the model needs of a solver."""
         return Solution(
             plan,
             self._split(plan, *solver.coefficients()),
@@ -152,13 +169,20 @@ class Reduction:
             self.data.columns,
             emp_mean,
             beta,
-            np.stack([self._target(plan, block) for block in plan.blocks]),
-            self.data.mass if plan.pooled else self.data.mass / self.moments.mass,
+            self._targets(plan),
+            self._base(plan),
             pooled=plan.pooled,
             reference=plan.rival is not None,
             intercept=self.fit_intercept and not plan.pooled,
             offset=self._offset(plan),
         )
+
+    def _targets(self, plan):
+        return np.stack([self._target(plan, block) for block in plan.blocks])
+
+    def _base(self, plan):
+        """Mass of the examples: as base measure of one normaliser, or as their shares of the loss."""
+        return self.data.mass if plan.pooled else self.data.mass / self.moments.mass
 
     def _emp_mean(self, plan):
         """p~ of every feature (n_blocks, n_features)."""

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
     "early_stopping": {"fit", "metrics", "model", "monitor"},
     "paths": {"fit", "inputs", "model"},
+    "stepping": {"fit", "inputs", "model", "moments"},
 }
 HEAVY = {"joblib", "sklearn", "pandas", "polars", "matplotlib"}
 
