@@ -62,6 +62,12 @@ def test_the_core_imports_nothing_above_it():
                 assert name.split(".")[0] not in HEAVY | {"scipy"}, path.name
 
 
+def test_the_c_interface_rests_on_the_core_alone():
+    names = re.findall(r"^\s*(?:from|import|cimport)\s+(\S+)", (PACKAGE / "cython_api.pyx").read_text(), re.MULTILINE)
+    assert {name.split(".")[0] for name in names} <= {"sl1max", "cpython", "libc", "numpy"}
+    assert all(name.startswith("sl1max._core") for name in names if name.startswith("sl1max"))
+
+
 def run_python(code):
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     return done.stdout
