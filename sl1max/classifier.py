@@ -235,7 +235,7 @@ class MaxentClassifier(MaxentPredictor):
     class_weight : dict, "balanced" or list of dict, optional
         Factors of the sample weights: by label; "balanced", which gives all classes the same total; for an
         indicator "balanced" or one dict for each column, whose factors are multiplied, as scikit-learn's
-        `compute_sample_weight` has it.
+        ``compute_sample_weight`` has it.
     warm_start : bool
         Let `fit` start from the weights of the last one, which must have had the same classes and features.
     early_stopping : bool

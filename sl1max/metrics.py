@@ -48,7 +48,7 @@ def top_class_error(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | Non
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def optimal_f_measure(
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
     return_threshold : bool, default=False
         Return the threshold too: the highest one, if several are best.
 
@@ -89,7 +89,7 @@ def optimal_f_measure(
     f_measure : float
         Between 0 and 1.
     threshold : float
-        Only if `return_threshold`.
+        Only if ``return_threshold``.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def break_even_point(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | No
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def average_precision(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | N
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def coverage(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = Non
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def ranking_loss(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None =
     scores : array-like of shape (n_samples, n_classes)
         Higher is more likely.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def reject_curve(
     confidence : array-like of shape (n_samples,), optional
         What to reject by, lowest first; the top score unless given.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------
@@ -323,7 +323,7 @@ def error_at_reject_rate(
     confidence : array-like of shape (n_samples,), optional
         What to reject by, lowest first; the top score unless given.
     labels : array-like of shape (n_classes,), optional
-        The label of each column, when `y_true` holds labels.
+        The label of each column, when ``y_true`` holds labels.
 
     Returns
     -------

@@ -199,7 +199,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.n_splits_ = n_splits
 
     def score(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> float:
-        """The score that `scoring` names, on other examples.
+        """The score that ``scoring`` names, on other examples.
 
         Parameters
         ----------

@@ -111,7 +111,7 @@ def fetch_reuters21578(
     Returns
     -------
     Dataset
-        `extras`: "ids_train" and "ids_test", the NEWID of every story. 1833 training and 280 test stories
+        ``extras``: "ids_train" and "ids_test", the NEWID of every story. 1833 training and 280 test stories
         have none of the 90 topics.
 
     Examples

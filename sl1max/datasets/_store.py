@@ -41,7 +41,7 @@ class Dataset:
     name : str
         Of the set.
     X_train, X_test : scipy.sparse.csr_array of shape (n_samples, n_features)
-        Binary features as float64. `X_test` is None for a set that comes in folds.
+        Binary features as float64. ``X_test`` is None for a set that comes in folds.
     y_train, y_test : ndarray of shape (n_samples,) or csr_array of shape (n_samples, n_classes)
         Class codes, where -1 marks a test example whose class does not occur in training; for a multi-label
         set the indicator of 0 and 1.

@@ -72,7 +72,7 @@ def fetch_supertags(*, download_if_missing: bool = True) -> Dataset:
     Returns
     -------
     Dataset
-        `y_test` is -1 for the 94 tokens whose label does not occur in training. `extras`: "sentence_train"
+        ``y_test`` is -1 for the 94 tokens whose label does not occur in training. ``extras``: "sentence_train"
         and "sentence_test", the sentence of every token.
 
     Examples

@@ -31,7 +31,7 @@ def fetch_webkb() -> Dataset:
     Returns
     -------
     Dataset
-        All pages are in `X_train`; `folds` is a stratified division in four. `extras`: "university", the
+        All pages are in ``X_train``; ``folds`` is a stratified division in four. ``extras``: "university", the
         university of every page.
 
     Examples
