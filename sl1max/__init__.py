@@ -1,13 +1,26 @@
 """L1-regularised maximum-entropy classifiers: joint, class-conditional and conditional."""
 
-from sl1max.exceptions import ConvergenceWarning
+from sl1max.exceptions import ConvergenceWarning, InfeasibleMomentsError
 from sl1max.fit import fit
 from sl1max.model import Model
 from sl1max.monitor import FitProgress
 from sl1max.paths import PathResult, path
 from sl1max.stepping import Problem, Solver
 
-__all__ = ["ConvergenceWarning", "FitProgress", "Model", "PathResult", "Problem", "Solver", "fit", "load", "path"]
+__all__ = [
+    "ConvergenceWarning",
+    "FitProgress",
+    "InfeasibleMomentsError",
+    "Model",
+    "MomentModel",
+    "PathResult",
+    "Problem",
+    "Solver",
+    "fit",
+    "fit_moments",
+    "load",
+    "path",
+]
 __version__ = "0.1.0"
 
 # Imported when asked for.
@@ -15,6 +28,8 @@ _LAZY = {
     "AdaBoostClassifier": "sl1max.boosting",
     "MaxentClassifier": "sl1max.classifier",
     "MaxentClassifierCV": "sl1max.selection",
+    "MomentModel": "sl1max.from_moments",
+    "fit_moments": "sl1max.from_moments",
     "load": "sl1max.persistence",
     "make_classifier": "sl1max.learners",
 }

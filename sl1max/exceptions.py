@@ -7,3 +7,7 @@ class ConvergenceWarning(UserWarning):
 
 class ModelFileError(ValueError):
     """A file is not a model, is damaged, or comes from a newer version of the library."""
+
+
+class InfeasibleMomentsError(ValueError):
+    """No distribution over the sample space has the means that were asked for, within their intervals."""

@@ -65,13 +65,15 @@ def fit(
     solver : {"auto", "sequential"}
         "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
     tol : float
-        Stop when the duality gap is at most tol times the objective with all weights zero.
+        Stop when the duality gap is at most tol times the objective with all weights zero; the scale of q0, which
+        offset has the log of, makes no difference to it.
     max_iter : int, optional
         Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
     sample_weight : array of shape (n_samples,), optional
         Weight 2 is the same as having the example twice.
     offset : array of shape (n_samples,) or (n_samples, n_classes), optional
-        Added to the scores: the log of a base measure. For independent classes it adds to the log-odds.
+        Added to the scores: the log of a default distribution q0, up to a constant, which the model is where the
+        features say nothing. For independent classes it adds to the log-odds.
     multilabel : {"duplicate", "equal"}
         With exclusive classes an example with K labels counts K times, or once, 1/K for each label. Examples
         without a label are left out.

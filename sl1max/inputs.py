@@ -100,6 +100,49 @@ def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> 
     return replace(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
 
 
+@dataclass(frozen=True, eq=False)
+class MomentData:
+    """Means to be met over a sample space.
+
+    Attributes
+    ----------
+    matrix : csc_array or ndarray of shape (n_points, n_features)
+        The points of positive default probability.
+    columns : Columns
+        The same for the core, sharing its buffers.
+    q0 : ndarray of shape (n_points,)
+        The default distribution, summing to one.
+    place : ndarray of bool of shape (n_background,)
+        Which rows of the background these points are.
+    means, betas : ndarray of shape (n_features,)
+    """
+
+    matrix: sparse.csc_array | np.ndarray
+    columns: Columns
+    q0: np.ndarray
+    place: np.ndarray
+    means: np.ndarray
+    betas: np.ndarray
+
+
+def read_moments(means, betas, background, q0) -> MomentData:
+    """Convert means, half-widths of their intervals, sample space and default distribution."""
+    X = _open_features(background, "background")
+    n_points, n_features = X.shape
+    means = _read_numbers(means, "means")
+    if means.shape != (n_features,):
+        raise ValueError(f"means has shape {means.shape}, but background has {n_features} features")
+    betas = np.broadcast_to(read_beta(betas, 1, n_features, "betas"), (1, n_features))[0].copy()
+    q0 = _read_sample_weight(q0, n_points, "q0")
+    place = q0 > 0
+    if not place.all():
+        X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(place)]
+    matrix, binary = _to_columns(X)
+    check_values(matrix, "auto", "background")
+    columns = Columns(*core_buffers(matrix, binary))
+    return MomentData(matrix, columns, q0[place] / q0.sum(), place, means, betas)
+
+
 def read_rows(X, n_features) -> Rows:
     """X for prediction, as wide as the model."""
     X = _open_features(X)
@@ -116,23 +159,23 @@ def read_rows(X, n_features) -> Rows:
 # Matrices
 
 
-def _open_features(X):
+def _open_features(X, name="X"):
     """X as `_open_matrix` makes it, from a frame or a list too."""
-    return _open_matrix(as_array(X), "X", getattr(X, "columns", None))
+    return _open_matrix(as_array(X, name), name, getattr(X, "columns", None))
 
 
-def as_array(X):
+def as_array(X, name="X"):
     """X as an ndarray unless it is sparse; text and ragged lists are refused."""
     if sparse.issparse(X):
         return X
     try:
         array = np.asarray(X)
     except ValueError as error:
-        raise ValueError("X is not a matrix: its rows differ in length") from error
+        raise ValueError(f"{name} is not a matrix: its rows differ in length") from error
     first = array.flat[0] if array.size else None
     if array.dtype.kind in "UST" or isinstance(first, str):
         raise ValueError(
-            "X is text: vectorise it first, e.g. with "
+            f"{name} is text: vectorise it first, e.g. with "
             "sklearn.feature_extraction.text.CountVectorizer(binary=True)"
         )
     return array
@@ -220,12 +263,12 @@ def _as_float(X):
     return X.astype(np.float64, copy=False)
 
 
-def check_values(matrix, solver):
+def check_values(matrix, solver, name="X"):
     """Whether the solver can take the values of the matrix."""
     values = matrix.data if sparse.issparse(matrix) else matrix
     low, high = values.min(initial=0), values.max(initial=0)
     if max(-low, high) > MAX_VALUE:
-        raise ValueError(f"X has values beyond {MAX_VALUE:g} in size: scale its columns first")
+        raise ValueError(f"{name} has values beyond {MAX_VALUE:g} in size: scale its columns first")
     if solver == "sequential" and (low < 0 or high > 1):
         raise ValueError(
             'X has values outside [0, 1], which solver="sequential" cannot take: '
@@ -373,16 +416,16 @@ def _read_numbers(value, name):
     return array
 
 
-def _read_sample_weight(sample_weight, n_samples):
+def _read_sample_weight(sample_weight, n_samples, name="sample_weight"):
     if sample_weight is None:
         return np.ones(n_samples)
-    weight = _read_numbers(sample_weight, "sample_weight")
+    weight = _read_numbers(sample_weight, name)
     if weight.shape != (n_samples,):
-        raise ValueError(f"sample_weight has shape {weight.shape}: it must be ({n_samples},)")
+        raise ValueError(f"{name} has shape {weight.shape}: it must be ({n_samples},)")
     if (weight < 0).any():
-        raise ValueError(f"sample_weight is negative at index {np.flatnonzero(weight < 0)[0]}")
+        raise ValueError(f"{name} is negative at index {np.flatnonzero(weight < 0)[0]}")
     if not weight.any():
-        raise ValueError("sample_weight is zero for every example")
+        raise ValueError(f"{name} is zero for every example")
     return weight
 
 
@@ -403,19 +446,19 @@ def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
     return np.broadcast_to(offset[:, None], (n_samples, n_classes))
 
 
-def read_beta(beta, n_classes, n_features):
+def read_beta(beta, n_classes, n_features, name="beta"):
     """beta as a float64 array of shape (), (n_features,) or (n_classes, n_features); inf is allowed."""
     try:
         beta = np.asarray(beta, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("beta must be a number or an array of numbers") from None
+        raise ValueError(f"{name} must be a number or an array of numbers") from None
     if beta.shape not in ((), (n_features,), (n_classes, n_features)):
         shapes = f"({n_features},) or ({n_classes}, {n_features})"
-        raise ValueError(f"beta has shape {beta.shape}: it must be a number or an array of shape {shapes}")
+        raise ValueError(f"{name} has shape {beta.shape}: it must be a number or an array of shape {shapes}")
     if np.isnan(beta).any():
-        raise ValueError("beta has NaN: it must be a number >= 0, or an array of them")
+        raise ValueError(f"{name} has NaN: it must be a number >= 0, or an array of them")
     if (beta < 0).any():
-        raise ValueError(f"beta must not be negative: it is {beta.min():g}")
+        raise ValueError(f"{name} must not be negative: it is {beta.min():g}")
     return beta
 
 

@@ -152,13 +152,14 @@ class Reduction:
 
     def solution(self, plan: Plan, solver: Solver, status) -> Solution:
         """What the model needs of a solver."""
+        share = self._offset_share(plan)
         return Solution(
             plan,
             self._split(plan, *solver.coefficients()),
             solver.intercept(),
-            solver.log_z,
-            solver.objective + self._rival_offset(plan),
-            solver.objective_zero + self._rival_offset(plan),
+            solver.log_z + share,
+            solver.objective + share,
+            solver.objective_zero + share,
             solver.dual_gap,
             solver.n_iter,
             status,
@@ -215,14 +216,31 @@ class Reduction:
         """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""
         if self.data.offset is None:
             return None
-        offset = np.stack([self._block_offset(block) for block in plan.blocks])
-        return offset - self._block_offset(plan.rival) if plan.rival is not None else offset
+        offset = self._stack_offsets(plan)
+        return offset - (self._level(plan) if plan.rival is None else self._block_offset(plan.rival))
 
-    def _rival_offset(self, plan):
-        """What the objective lost with the rival's offsets: sum_i u_i o_i."""
-        if self.data.offset is None or plan.rival is None:
+    def _stack_offsets(self, plan):
+        return np.stack([self._block_offset(block) for block in plan.blocks])
+
+    def _level(self, plan):
+        """What the offsets lie above zero, for every normaliser: log of the mean of their exponentials.
+
+        Without it the objective at weights zero is that of no offset, and so is the gap that tol asks for, whatever
+        the scale of q0; with a q0 that sums to one it would be zero.
+        """
+        offset = self._stack_offsets(plan)
+        top = offset.max() if plan.pooled else offset.max(axis=0)
+        if plan.pooled:
+            return top + np.log((np.exp(offset - top) @ self._base(plan)).mean() / self.moments.mass)
+        return top + np.log(np.exp(offset - top).mean(axis=0))
+
+    def _offset_share(self, plan):
+        """What the objective, and ln Z of a pooled problem, lost with what was subtracted from the offsets."""
+        if self.data.offset is None:
             return 0.0
-        return self.data.mass @ self._block_offset(plan.rival) / self.moments.mass
+        if plan.rival is not None:
+            return self.data.mass @ self._block_offset(plan.rival) / self.moments.mass
+        return self._level(plan) if plan.pooled else self.data.mass @ self._level(plan) / self.moments.mass
 
     def _block_offset(self, block):
         c, side = block

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import reference as ref
+from numpy.testing import assert_allclose
 from scipy import sparse
 from strategies import one_hot, random_data
 
@@ -157,6 +158,24 @@ def test_offset(distribution, classes, fit_intercept):
         per_example = sl1max.fit(X, y, offset=offset[:, 0], **options)
         repeated = sl1max.fit(X, y, offset=np.repeat(offset[:, :1], 3, axis=1), **options)
         assert_equal_models(per_example, repeated)
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "joint", "class-conditional"])
+def test_the_scale_of_q0_does_not_matter(distribution):
+    """A default distribution that sums to one has ln Z = 0 at weights zero: tol must not be relative to that."""
+    rng = np.random.default_rng(3)
+    X, y = random_data(rng, 60, 12)
+    axis = 1 if distribution == "conditional" else 0
+    q0 = rng.random((60, 3))
+    options = {"distribution": distribution, "tol": 1e-6}
+    model = sl1max.fit(X, y, offset=np.log(q0 / q0.sum(axis=axis, keepdims=True)), **options)
+    other = sl1max.fit(X, y, offset=np.log(q0 / q0.sum(axis=axis, keepdims=True)) + 50, **options)
+    assert np.all(model.converged) and np.all(other.converged)
+    assert np.array_equal(model.n_iter, other.n_iter)
+    assert_allclose(model.weights.toarray(), other.weights.toarray(), atol=1e-6)
+    assert_allclose(np.subtract(other.objective, model.objective), 50)
+    if distribution != "conditional":
+        assert_allclose(model.proba(X, offset=np.log(q0)), other.proba(X, offset=np.log(q0)), atol=1e-6)
 
 
 def test_offset_of_zero_changes_nothing():

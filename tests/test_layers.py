@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
     "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
+    "from_moments": {"_core", "exceptions", "inputs", "model"},
     "early_stopping": {"fit", "metrics", "model", "monitor"},
     "paths": {"fit", "inputs", "model"},
     "stepping": {"fit", "inputs", "model", "moments"},
