@@ -19,13 +19,14 @@ from sklearn.utils import check_random_state
 from sl1max._core._boosting import Booster
 from sl1max.classifier import MaxentPredictor, weigh_classes
 from sl1max.early_stopping import check_validation_set, split_validation
-from sl1max.fit import warn_constant
+from sl1max.engine import solve_all
+from sl1max.fit import raise_failures, warn_constant
 from sl1max.inputs import Data, check_options, core_buffers, read_data
 from sl1max.metrics import top_class_error
 from sl1max.model import BLOCK_CELLS, Matrix, Model
 from sl1max.moments import IN_CLASS, Moments
 from sl1max.monitor import FitProgress, Monitor, print_line
-from sl1max.reduction import Plan, solve_all
+from sl1max.reduction import Plan
 
 LOSSES = ("logistic", "exponential")
 FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
@@ -69,7 +70,9 @@ def boost(
     data = read_classes(X, y, sample_weight)
     boosting = Boosting(data, loss, bool(fit_intercept), smoothing)
     monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
-    return Rounds(boosting, solve_all(boosting, monitor, n_jobs))
+    outcome = solve_all(boosting, monitor, n_jobs)
+    raise_failures(outcome, boosting, None)
+    return Rounds(boosting, outcome.solutions)
 
 
 def _check_boosting(loss, n_rounds, smoothing):
@@ -101,7 +104,7 @@ class Boosting:
         self.exponential = loss == "exponential"
         self.fit_intercept = fit_intercept
         self.smoothing = smoothing / self.moments.mass
-        self._buffers = core_buffers(data.matrix, data.columns.binary)
+        self._buffers = core_buffers(data.matrix, data.binary)
 
     def plans(self, algorithm):
         """The classes to boost, in order."""
@@ -110,8 +113,12 @@ class Boosting:
     def class_label(self, plan: Plan):
         return self.data.classes[plan.group]
 
-    def solve(self, plan: Plan, monitor: Monitor) -> Steps | None:
-        """All rounds of one class; None if the fit was stopped."""
+    def effort(self, plan: Plan) -> float:
+        """Every round of every class looks at all features."""
+        return 1.0
+
+    def solve(self, plan: Plan, monitor: Monitor, begun=None, note=None) -> Steps | None:
+        """All rounds of one class; None if the fit was stopped. There is nothing to begin from, or to note."""
         if monitor.stop[0]:
             return None
         labels, c = self.data.labels, plan.group
@@ -122,12 +129,11 @@ class Boosting:
             self._buffers, self.data.columns.extent, signed_mass, exponential=self.exponential,
             intercept=self.fit_intercept, smoothing=self.smoothing,
         )  # fmt: skip
-        try:
-            status = monitor.run(booster, self.class_label(plan))
-        except BaseException:
-            monitor.stop[0] = 1
-            raise
+        status = monitor.run(booster, self.class_label(plan))
         return Steps(c, *booster.steps(), booster.objective, status)
+
+    def last_progress(self, steps: Steps, tol) -> FitProgress:
+        return FitProgress(self.data.classes[steps.c], len(steps.cols), steps.objective, np.nan, np.nan)
 
 
 class Rounds:

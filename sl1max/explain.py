@@ -229,7 +229,7 @@ class _Probe:
         self.stop = np.zeros(1, np.int32)
         self.solver = None
 
-    def run(self, solver, class_label):
+    def run(self, solver, *_):
         self.solver = solver
         return "running"
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max.exceptions import ConvergenceWarning
+from sl1max.engine import Outcome, solve_all
+from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
 from sl1max.inputs import check_options, check_warm_start, read_beta, read_data
 from sl1max.model import Matrix, Model
 from sl1max.moments import Moments
 from sl1max.monitor import FitProgress, Monitor
-from sl1max.reduction import Reduction, solve_all
+from sl1max.reduction import Reduction
 from sl1max.regularization import Penalties
 
 ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
@@ -38,6 +41,8 @@ def fit(
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_interrupt: str = "raise",
 ) -> Model:
     """Train an L1-regularised maximum-entropy classifier.
 
@@ -80,50 +85,140 @@ def fit(
     warm_start : Model, optional
         Start from the weights of a model with the same classes, features and distribution.
     n_jobs : int, optional
-        Threads, for models that are solved class by class; the result does not depend on it.
+        Threads, for models that are solved class by class; the result does not depend on it. Within
+        ``joblib.parallel_config("dask")``, or another engine without shared memory, its workers.
     callback : callable, optional
         Called with a `FitProgress` now and then; if it returns a true value, that problem ends there, is not
-        marked as converged, and no warning is given for it.
+        marked as converged, and no warning is given for it. Problems that are solved by other processes are
+        reported when they have ended.
     verbose : int
         1: progress on stderr.
+    checkpoint : str or path-like, optional
+        A file that takes every class as it is finished. If it is there already, the fit goes on from it.
+    on_interrupt : {"raise", "return"}
+        What Ctrl-C does. "return": the model as far as it has come. Classes that were not begun have no
+        weights, are never predicted and are listed in ``model.unfinished``; those under way are kept as they are.
 
     Returns
     -------
     Model
 
+    Raises
+    ------
+    FitError
+        Some classes could not be trained, e.g. since their worker died; the error names them and has the model
+        of the others. A `FitMemoryError`, which is a MemoryError too, if memory ran out.
+    CheckpointError
+        The checkpoint is of other data or settings; the error says which differ.
+
     Warns
     -----
     ConvergenceWarning
-        The duality gap stayed above its target; the model is the best found.
+        The duality gap stayed above its target, or the fit was interrupted; the model is the best found.
     UserWarning
         An independent class has all or none of the examples; its predictions are constant.
     """
     check_options(
         distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
-        tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback,
+        tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, on_interrupt=on_interrupt,
     )  # fmt: skip
-    data = read_data(
-        X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
-        sample_weight=sample_weight, offset=offset,
-    )  # fmt: skip
-    beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
-    if warm_start is not None:
-        check_warm_start(warm_start, data, distribution)
-    warn_constant(data)
-
-    reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
-    algorithm = ALGORITHMS[solver]
-    monitor = Monitor(algorithm=algorithm, tol=tol, max_iter=max_iter, callback=callback, verbose=verbose)
-    solutions = solve_all(reduction, monitor, n_jobs)
-    beta_kept = float(beta) if beta.ndim == 0 else None
-    model, statuses = reduction.join(
-        solutions, {"beta": beta_kept, "beta_rule": beta_rule, "solver": solver, "tol": tol}
+    with explaining_memory_errors():
+        data = read_data(
+            X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
+            sample_weight=sample_weight, offset=offset,
+        )  # fmt: skip
+        beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
+        if warm_start is not None:
+            check_warm_start(warm_start, data, distribution)
+        warn_constant(data)
+        reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
+    monitor = Monitor(
+        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose
     )
+    settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
+    with open_checkpoint(checkpoint, reduction, settings) as journal:
+        outcome = solve_all(reduction, monitor, n_jobs, journal)
+
+    settings["beta"] = float(beta) if beta.ndim == 0 else None
+    model = None
+    if outcome.solved or not outcome.plans:
+        model, statuses = reduction.join(outcome.solutions, settings, outcome.missing)
+    if outcome.interrupt is not None and (on_interrupt == "raise" or model is None):
+        raise outcome.interrupt
+    raise_failures(outcome, reduction, model)
+    if outcome.interrupt is not None:
+        _warn_interrupted(model, outcome)
+        return model
     unpenalised = bool((beta == 0).any())
     _warn_unconverged(model, statuses, unpenalised)
     if unpenalised:
         _warn_separated(model, statuses)
     return model
+
+
+@contextlib.contextmanager
+def explaining_memory_errors():
+    """Say what to do when the training set does not fit."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"not enough memory for the training set ({error}): train on fewer examples or features, or give X as a "
+            "scipy.sparse matrix, in CSC format to save a copy, that may be memory-mapped"
+        ) from error
+
+
+def open_checkpoint(path, reduction: Reduction, settings):
+    """The checkpoint of a fit, made or gone on with; nothing if there is no path."""
+    if path is None:
+        return contextlib.nullcontext()
+    from sl1max.checkpoint import Journal, fingerprint
+
+    belongs_to = fingerprint(
+        reduction.data, reduction.warm_start, distribution=reduction.distribution,
+        fit_intercept=reduction.fit_intercept, **settings,
+    )  # fmt: skip
+    return Journal(path, belongs_to)
+
+
+def raise_failures(outcome: Outcome, reduction, model):
+    """A `FitError` that names the classes that failed, if any have; of an outcome that was not interrupted."""
+    if outcome.interrupt is not None and model is None:
+        raise outcome.interrupt
+    if not outcome.failed:
+        return
+    failed = {reduction.class_label(outcome.plans[k]): failure for k, failure in sorted(outcome.failed.items())}
+    memory = [label for label, failure in failed.items() if failure.kind in ("MemoryError", "_ArrayMemoryError")]
+    first = memory[0] if memory else next(iter(failed))
+    name = "the model" if first is None else f"class {first}"
+    others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    rest = ""
+    if first is not None:
+        rest = ". The other classes have been trained and are in the error's `model`" if model is not None else ""
+    if memory:
+        raise FitMemoryError(
+            f"not enough memory to train {name}{others} ({failed[first]}): lower n_jobs, raise beta, or train on fewer "
+            f"examples{rest}",
+            failed,
+            model,
+        )
+    raise FitError(f"{name}{others} could not be trained: {failed[first]}{rest}", failed, model)
+
+
+def _warn_interrupted(model, outcome):
+    """What the model of an interrupted fit has and has not."""
+    n_classes = len({c for plan in outcome.plans for c, _ in plan.blocks})
+    begun = [solution.plan for solution in outcome.solutions if solution.status == "interrupted"]
+    n_open = len({c for plan in begun for c, _ in plan.blocks})
+    n_missing = len(model.unfinished)
+    if len(outcome.plans) == 1:
+        text = f"the model is as it was then, at a duality gap of {np.max(model.dual_gap):.3g}"
+    else:
+        text = (
+            f"{n_classes - n_open - n_missing} of {n_classes} classes are finished, {n_open} were under way, and "
+            f"{n_missing} were not begun and are never predicted"
+        )
+    warnings.warn(f"sl1max.fit was interrupted: {text}", ConvergenceWarning, stacklevel=3)
 
 
 def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +22,7 @@ OPTIONS = {
     "beta_rule": ("deviation", "count"),
     "solver": ("auto", "sequential"),
     "multilabel": ("duplicate", "equal"),
+    "on_interrupt": ("raise", "return"),
 }
 
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
@@ -37,8 +39,8 @@ class Data:
     matrix : csc_array or ndarray of shape (n_samples, n_features)
         The rows that count: positive weight and, with exclusive classes, at least one label; or all rows.
         Canonical.
-    columns : Columns
-        The same for the core, sharing its buffers.
+    binary : bool
+        The matrix is sparse and all its entries are ones.
     mass : ndarray of shape (n_samples,)
         How often each example counts; 0 only where all rows were to be kept.
     labels : csc_array of shape (n_samples, n_classes)
@@ -57,7 +59,7 @@ class Data:
     """
 
     matrix: sparse.csc_array | np.ndarray
-    columns: Columns
+    binary: bool
     mass: np.ndarray
     labels: sparse.csc_array
     classes: np.ndarray
@@ -65,6 +67,23 @@ class Data:
     indicator: bool
     constant: np.ndarray
     offset: np.ndarray | None
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The matrix for the core, sharing its buffers."""
+        return Columns(*core_buffers(self.matrix, self.binary))
+
+    def __getstate__(self):
+        """All but ``columns``, which another process makes anew; an offset that all classes share goes once."""
+        state = {name: value for name, value in self.__dict__.items() if name != "columns"}
+        if self.offset is not None and self.offset.strides[1] == 0:
+            state["offset"] = self.offset[:, :1]
+        return state
+
+    def __setstate__(self, state):
+        if state["offset"] is not None:
+            state["offset"] = np.broadcast_to(state["offset"], state["labels"].shape)
+        self.__dict__.update(state)
 
 
 def read_data(
@@ -84,11 +103,10 @@ def read_data(
         cells = _spread_cells(cells, keep)
     elif not keep.all():
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(keep)]
-        offset = offset[keep] if offset is not None else None
+        offset = _take_offset(offset, keep) if offset is not None else None
     matrix, binary = _to_columns(X)
     check_values(matrix, solver)
-    columns = Columns(*core_buffers(matrix, binary))
-    return Data(matrix=matrix, columns=columns, offset=offset, **cells)
+    return Data(matrix=matrix, binary=binary, offset=offset, **cells)
 
 
 def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> Data:
@@ -97,7 +115,9 @@ def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> 
         y, len(data.mass), distribution=distribution, classes="exclusive" if data.exclusive else "independent",
         multilabel=multilabel, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
-    return replace(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
+    changed = replace(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
+    vars(changed)["columns"] = data.columns
+    return changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -444,6 +464,13 @@ def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
             "give one per example and class"
         )
     return np.broadcast_to(offset[:, None], (n_samples, n_classes))
+
+
+def _take_offset(offset, keep):
+    """The offsets of some examples; those that all classes share stay one number for each."""
+    if offset.strides[1] == 0:
+        return np.broadcast_to(offset[keep, :1], (keep.sum(), offset.shape[1]))
+    return offset[keep]
 
 
 def read_beta(beta, n_classes, n_features, name="beta"):

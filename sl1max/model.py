@@ -48,7 +48,7 @@ class Model:
     intercept : ndarray of shape (n_classes,)
         What `decision_function` adds to the scores. Conditional and joint: b_c, for independent classes
         b_1 - b_0. Class-conditional: ln p~(c) - ln Z(c). Infinite for an independent class that holds all or
-        none of the training examples.
+        none of the training examples, and for one that is `unfinished`.
     log_z : float, ndarray of shape (n_classes,) or None
         Log of the normaliser. Class-conditional: ln Z(c). Joint: ln Z, one per class if they are independent.
         Conditional: None, there is one for each example.
@@ -99,6 +99,11 @@ class Model:
     @property
     def n_features(self) -> int:
         return self.weights.shape[1]
+
+    @property
+    def unfinished(self) -> np.ndarray:
+        """Labels of the classes that an interrupted or failed fit left without weights; they are never predicted."""
+        return self.classes[np.isneginf(self.intercept) & (self.class_prior > 0)]
 
     def __repr__(self) -> str:
         state = "converged" if np.all(self.converged) else "not converged"

@@ -19,6 +19,7 @@ CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 BAR_WIDTH = 24
+MANY_PROBLEMS = 50  # of more than these not every end is worth a line
 
 
 @dataclass(frozen=True)
@@ -56,107 +57,190 @@ class Monitor:
         self.tol = tol
         self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
         self.stop = np.zeros(1, np.int32)
+        self.interrupt = None  # the KeyboardInterrupt that a solver met
         self._callback = callback
         self._verbose = verbose
         self._display = None
         self._lock = threading.Lock()
 
+    @property
+    def settings(self) -> dict:
+        """What a monitor in another process needs, which nobody watches."""
+        return {"algorithm": self.algorithm, "tol": self.tol, "max_iter": self.max_iter}
+
     @contextlib.contextmanager
-    def watching(self, class_labels):
-        """Show the progress of problems with these labels meanwhile, if ``verbose`` asks for it."""
+    def watching(self, class_labels, efforts=None, done=()):
+        """Show the progress of problems with these labels meanwhile, if ``verbose`` asks for it.
+
+        Parameters
+        ----------
+        class_labels : list
+            A label for each problem.
+        efforts : list of float, optional
+            How long each may take, in any unit; for the time that is left.
+        done : iterable of int
+            The numbers of those that need no solving.
+        """
         if not self._verbose:
             yield
             return
-        self._display = Bar(class_labels) if sys.stderr.isatty() else Lines()
+        self._display = (Bar if sys.stderr.isatty() else Lines)(class_labels, efforts, done)
         try:
             yield
         finally:
             self._display.close()
             self._display = None
 
-    def run(self, solver, class_label) -> str:
-        """Run a solver; the status is the core's or, when the callback ended it, ``"stopped"``."""
-        watched = self._callback is not None or self._display is not None
+    def run(self, solver, class_label, effort=1.0, look: Callable | None = None) -> str:
+        """Run a solver; the status is the core's or, when the callback ended it, ``"stopped"``.
+
+        Ctrl-C ends it with ``"interrupted"``, and is noted in ``interrupt``. ``look`` is called between
+        iterations.
+        """
+        watched = self._callback is not None or self._display is not None or look is not None
         chunk = CHUNK[self.algorithm] if watched else self.max_iter
         status = "running"
-        while status == "running" and solver.n_iter < self.max_iter:
-            status = solver.run(min(chunk, self.max_iter - solver.n_iter), self.stop)
-            if not watched or status == "interrupted":
-                continue
-            target = self.tol * abs(solver.objective_zero)
-            progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target)
-            with self._lock:
-                if self._callback is not None and self._callback(progress) and status == "running":
-                    status = "stopped"
-                if self._display is not None:
+        try:
+            while status == "running" and solver.n_iter < self.max_iter:
+                status = solver.run(min(chunk, self.max_iter - solver.n_iter), self.stop)
+                if watched and status != "interrupted":
                     ended = status != "running" or solver.n_iter >= self.max_iter
-                    self._display.show(progress, status, ended)
+                    if self._report_on(solver, class_label, status, ended, effort):
+                        status = "stopped"
+                    elif look is not None and not ended:
+                        look()
+        except KeyboardInterrupt as error:
+            self.stop[0], self.interrupt = 1, error
+            status = "interrupted" if status == "running" else status
         return status
+
+    def _report_on(self, solver, class_label, status, ended, effort):
+        """Whether the callback wants a problem to end that has not come to its end."""
+        target = self.tol * abs(solver.objective_zero)
+        progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target)
+        return self.report(progress, status, ended, effort) and status == "running"
+
+    def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
+        """Tell the callback and the display; whether the callback wants the problem to end."""
+        with self._lock:
+            asked = False
+            if self._callback is not None:
+                try:
+                    asked = bool(self._callback(progress))
+                except BaseException:
+                    self.stop[0] = 1
+                    raise
+            if self._display is not None:
+                if asked and not ended:
+                    status, ended = "stopped", True
+                self._display.show(progress, status, ended, effort)
+            return asked
+
+
+class Tally:
+    """How much of all is done: classes whose problems have all ended, and the share of the expected effort.
+
+    A problem that runs counts for the part of its way that its gap has come, from its first to its target,
+    on a logarithmic scale. The time left is what the rest takes at the pace so far.
+    """
+
+    def __init__(self, class_labels, efforts=None, done=()):
+        self._open = Counter(class_labels)
+        self.n_problems = len(class_labels)
+        self.n_classes = len(self._open)
+        self.n_done = 0
+        self._effort_open = float(sum([1.0] * len(class_labels) if efforts is None else efforts))
+        self._effort_done = 0.0
+        self._running = {}  # of each class that runs: its first dual gap, the part done, its effort
+        self._start = time.monotonic()
+        for k in done:
+            self._close(class_labels[k])
+            self._effort_open -= 1.0 if efforts is None else efforts[k]
+
+    def _close(self, label):
+        self.n_done += 1
+        self._open[label] -= 1
+        if not self._open[label]:
+            del self._open[label]
+
+    def add(self, progress: FitProgress, ended, effort):
+        label = progress.class_label
+        if ended:
+            self._close(label)
+            self._effort_done += effort
+            self._running.pop(label, None)
+            return
+        first, _, _ = self._running.get(label, (progress.dual_gap, 0.0, effort))
+        self._running[label] = first, way_done(first, progress.dual_gap, progress.target), effort
+
+    @property
+    def classes(self):
+        return f"{self.n_classes - len(self._open)}/{self.n_classes} classes"
+
+    @property
+    def part(self):
+        """Share of the expected effort that is done, of what there was to do at the start."""
+        running = sum(part * effort for _, part, effort in self._running.values())
+        return min((self._effort_done + running) / self._effort_open, 1.0) if self._effort_open > 0 else 1.0
+
+    @property
+    def time_left(self):
+        part = self.part
+        seconds = time.monotonic() - self._start
+        return format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
 
 
 class Lines:
-    """Plain lines on stderr: one when a problem ends, and meanwhile one a second."""
+    """Plain lines on stderr: one when a problem ends, and meanwhile one a second.
 
-    def __init__(self):
+    Where there are many problems one a second is all, with the classes done so far.
+    """
+
+    def __init__(self, class_labels, efforts=None, done=()):
+        self._tally = Tally(class_labels, efforts, done)
+        self._many = len(class_labels) > MANY_PROBLEMS
         self._last = time.monotonic()
 
-    def show(self, progress: FitProgress, status, ended):
+    def show(self, progress: FitProgress, status, ended, effort=1.0):
+        self._tally.add(progress, ended, effort)
         now = time.monotonic()
-        if not ended and now < self._last + SECONDS_BETWEEN_LINES:
+        all_done = self._tally.n_done == self._tally.n_problems
+        if not (all_done if self._many else ended) and now < self._last + SECONDS_BETWEEN_LINES:
             return
         self._last = now
         name = "all classes" if progress.class_label is None else f"class {progress.class_label}"
         gap = f", gap {progress.dual_gap:.2e} (target {progress.target:.2e})"
-        print_line(
+        line = (
             f"{name}: {progress.n_iter} iterations, objective {progress.objective:.6g}"
             f"{'' if math.isnan(progress.dual_gap) else gap}, {status}"
         )
+        print_line(f"{self._tally.classes}, {self._tally.time_left} left; {line}" if self._many else line)
 
     def close(self):
         pass
 
 
 class Bar:
-    """One line on a terminal, written over and over: classes done, gap, time left.
+    """One line on a terminal, written over and over: classes done, gap, time left."""
 
-    A problem that runs counts for the part of its way that its gap has come, from its first to its target,
-    on a logarithmic scale.
-    """
-
-    def __init__(self, class_labels):
-        self._open = Counter(class_labels)
-        self._n_problems = len(class_labels)
-        self._n_classes = len(self._open)
-        self._done = 0
-        self._begun = {}  # dual gap at the first report of each class that runs
-        self._parts = {}
-        self._start = time.monotonic()
+    def __init__(self, class_labels, efforts=None, done=()):
+        self._tally = Tally(class_labels, efforts, done)
         self._last = -math.inf
 
-    def show(self, progress: FitProgress, status, ended):
-        label = progress.class_label
-        if ended:
-            self._done += 1
-            self._open -= Counter([label])
-            self._begun.pop(label, None)
-            self._parts.pop(label, None)
-        else:
-            first = self._begun.setdefault(label, progress.dual_gap)
-            self._parts[label] = way_done(first, progress.dual_gap, progress.target)
+    def show(self, progress: FitProgress, status, ended, effort=1.0):
+        self._tally.add(progress, ended, effort)
         now = time.monotonic()
-        if now > self._last + SECONDS_BETWEEN_BARS or self._done == self._n_problems:
+        if now > self._last + SECONDS_BETWEEN_BARS or self._tally.n_done == self._tally.n_problems:
             self._last = now
-            self._draw(progress, now - self._start)
+            self._draw(progress)
 
-    def _draw(self, progress, seconds):
-        part = (self._done + sum(self._parts.values())) / self._n_problems
-        bar = "#" * round(part * BAR_WIDTH)
-        left = format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
-        done = f"{self._n_classes - len(self._open)}/{self._n_classes}"
+    def _draw(self, progress):
+        bar = "#" * round(self._tally.part * BAR_WIDTH)
         gap = f"gap {progress.dual_gap:.1e}"
         line = (
-            f"sl1max: {'all' if progress.class_label is None else done} classes [{bar:-<{BAR_WIDTH}}] "
-            f"{f'loss {progress.objective:.3g}' if math.isnan(progress.dual_gap) else gap}, {left} left"
+            f"sl1max: {'all classes' if progress.class_label is None else self._tally.classes} [{bar:-<{BAR_WIDTH}}] "
+            f"{f'loss {progress.objective:.3g}' if math.isnan(progress.dual_gap) else gap}, "
+            f"{self._tally.time_left} left"
         )
         width = shutil.get_terminal_size().columns - 1
         print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)

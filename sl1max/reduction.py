@@ -24,7 +24,7 @@ from sl1max._core._solver import Problem, Solver
 from sl1max.inputs import Data
 from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments
-from sl1max.monitor import Monitor
+from sl1max.monitor import FitProgress, Monitor
 from sl1max.regularization import Penalties
 
 
@@ -65,6 +65,10 @@ class Solution:
     dual_gap: float
     n_iter: int
     status: str
+
+    def is_final(self, max_iter) -> bool:
+        """Whether there is nothing to go on with."""
+        return self.status in ("converged", "stalled") or (self.status == "running" and self.n_iter >= max_iter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,23 +125,39 @@ class Reduction:
         solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
         return float((np.abs(solver.expectations() - emp_mean) / unit).max())
 
-    def solve(self, plan: Plan, monitor: Monitor) -> Solution | None:
-        """Make one problem, solve it and keep what the model needs; None if the fit was stopped."""
+    def effort(self, plan: Plan) -> float:
+        """How long a problem may take, in no unit: it grows with the smaller of a block and the rest."""
+        own = self.moments.block_mass(*plan.blocks[0])
+        return float(np.sqrt(max(min(own, self.moments.mass - own), 1.0)))
+
+    def solve(self, plan: Plan, monitor: Monitor, begun: Solution | None = None, note=None) -> Solution | None:
+        """Make one problem, solve it and keep what the model needs; None if the fit was stopped before it began.
+
+        Parameters
+        ----------
+        plan : Plan
+        monitor : Monitor
+        begun : Solution, optional
+            Where to start.
+        note : callable, optional
+            Called between iterations with a function that makes a `Solution` of the weights so far.
+        """
         if monitor.stop[0]:
             return None
-        solver = self.make_solver(plan, monitor.algorithm, monitor.tol)
-        try:
-            status = monitor.run(solver, self.class_label(plan))
-        except BaseException:
-            monitor.stop[0] = 1
-            raise
-        return self.solution(plan, solver, status)
+        solver = self.make_solver(plan, monitor.algorithm, monitor.tol, begun)
+        n_before = 0 if begun is None else begun.n_iter
+        look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
+        status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
+        if status == "interrupted" and solver.n_iter == 0:
+            return begun
+        return self.solution(plan, solver, status, n_before)
 
-    def make_solver(self, plan: Plan, algorithm, tol) -> Solver:
-        """A solver of one problem, at the weights of the earlier model if there is one."""
+    def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None) -> Solver:
+        """A solver of one problem, at the weights of an earlier solution or model if there is one."""
         beta = self._beta(plan)
         problem = self._problem(plan, self._emp_mean(plan), beta)
-        return Solver(problem, algorithm=algorithm, tol=tol, warm_start=self._start(plan, beta))
+        start = self._start(plan, beta) if begun is None else self._start_again(plan, begun)
+        return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
 
     def change_solver(self, plan: Plan, solver: Solver):
         """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
@@ -150,8 +170,10 @@ class Reduction:
         )
         solver.restart()
 
-    def solution(self, plan: Plan, solver: Solver, status) -> Solution:
-        """What the model needs of a solver."""
+    def solution(self, plan: Plan, solver: Solver, status, n_before=0) -> Solution:
+        """What the model needs of a solver, whose first iteration came after ``n_before``."""
+        if status == "interrupted" and plan.pooled:
+            solver.expectations()  # makes Z that of the weights
         share = self._offset_share(plan)
         return Solution(
             plan,
@@ -161,8 +183,19 @@ class Reduction:
             solver.objective + share,
             solver.objective_zero + share,
             solver.dual_gap,
-            solver.n_iter,
+            n_before + solver.n_iter,
             status,
+        )
+
+    def last_progress(self, solution: Solution, tol) -> FitProgress:
+        """The last report of a problem that was solved elsewhere."""
+        offset = self._offset_share(solution.plan)
+        return FitProgress(
+            self.class_label(solution.plan),
+            solution.n_iter,
+            solution.objective - offset,
+            solution.dual_gap,
+            tol * abs(solution.objective_zero - offset),
         )
 
     def _problem(self, plan, emp_mean, beta):
@@ -261,6 +294,14 @@ class Reduction:
             intercept[:] = 0
         return blocks.astype(np.int32), cols.astype(np.int32), lam[blocks, cols], intercept
 
+    def _start_again(self, plan, begun):
+        """Weights and intercepts of an earlier solution, as the solver takes them."""
+        cols = np.concatenate([cols for _, cols, _ in begun.rows])
+        values = np.concatenate([-values if block == plan.rival else values for block, _, values in begun.rows])
+        number = {block: b for b, block in enumerate(plan.blocks)} | {plan.rival: 0}
+        blocks = np.repeat([number[block] for block, _, _ in begun.rows], [len(cols) for _, cols, _ in begun.rows])
+        return blocks.astype(np.int32), cols, values, begun.intercept
+
     def _start_row(self, block):
         c, side = block
         return self.warm_start.part(side)[[c]].toarray().ravel()
@@ -288,12 +329,19 @@ class Reduction:
         shared = self.data.exclusive and self.distribution != "class-conditional"
         return () if shared else (len(self.data.classes),)
 
-    def join(self, solutions, settings) -> tuple[Model, list]:
-        """One model from all solutions, and how the solver ended for each of its objectives."""
+    def join(self, solutions, settings, missing=()) -> tuple[Model, list]:
+        """One model from all solutions, and how the solver ended for each of its objectives.
+
+        Classes with a plan among ``missing``, which have not been solved, have no weights and are never predicted.
+        """
+        absent = {c for plan in missing for c, _ in plan.blocks}
+        solutions = [solution for solution in solutions if absent.isdisjoint(c for c, _ in solution.plan.blocks)]
         groups = [[] for _ in range(*self._shape or (1,))]
         for solution in solutions:
             groups[solution.plan.group].append(solution)
         reports = [self._report(group, settings["tol"]) for group in groups]
+        for group in {plan.group for plan in missing}:
+            reports[group] = UNFINISHED | {"n_iter": reports[group]["n_iter"]}
         parts = self._stack_rows(solutions, IN_CLASS), self._stack_rows(solutions, NON_CLASS)
         exclusive = self.data.exclusive
         model = Model(
@@ -303,8 +351,8 @@ class Reduction:
             classes=self.data.classes,
             weights=parts[0] if exclusive else (parts[0] - parts[1]).tocsr(),
             parts=None if exclusive else parts,
-            intercept=self._join_intercepts(solutions),
-            log_z=self._join_log_z(groups),
+            intercept=self._join_intercepts(solutions, list(absent)),
+            log_z=self._join_log_z(groups, list(absent)),
             class_prior=self.moments.class_prior,
             mass=float(self.moments.mass),
             **{name: self._shaped([report[name] for report in reports]) for name in REPORTED},
@@ -352,11 +400,12 @@ class Reduction:
         shape = len(self.data.classes), self.data.matrix.shape[1]
         return sparse.csr_array((np.concatenate(values), np.concatenate(cols), indptr), shape=shape)
 
-    def _join_intercepts(self, solutions):
+    def _join_intercepts(self, solutions, absent):
         """Constants of the decision function: of the class, less that of the non-class if it has one."""
         intercept = np.zeros(len(self.data.classes))
         intercept[self.data.constant > 0] = np.inf
         intercept[self.data.constant < 0] = -np.inf
+        intercept[absent] = -np.inf
         for solution in solutions:
             for (c, side), value in zip(solution.plan.blocks, solution.intercept, strict=True):
                 if solution.plan.own_mass:
@@ -366,35 +415,18 @@ class Reduction:
             intercept -= intercept.mean()  # softmax knows them up to one constant
         return intercept
 
-    def _join_log_z(self, groups):
+    def _join_log_z(self, groups, absent):
         if self.distribution == "conditional":
             return None
         if self.separates:  # the intercepts make it 1
             return self._shaped([0.0] * len(groups))
-        return self._shaped([group[0].log_z if group else np.log(self.moments.mass) for group in groups])
+        log_z = self._shaped([group[0].log_z if group else np.log(self.moments.mass) for group in groups])
+        if absent:
+            log_z[absent] = np.nan
+        return log_z
 
 
 REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
-
-
-def solve_all(reduction: Reduction, monitor: Monitor, n_jobs) -> list[Solution]:
-    """Solve the problems of a model in threads, the largest classes first; returned in class order."""
-    plans = reduction.plans(monitor.algorithm)
-    with monitor.watching([reduction.class_label(plan) for plan in plans]):
-        if len(plans) == 1:
-            return [reduction.solve(plans[0], monitor)]
-        return _solve_in_threads(reduction, plans, monitor, n_jobs)
-
-
-def _solve_in_threads(reduction, plans, monitor, n_jobs):
-    from joblib import Parallel, delayed  # a tenth of a second that `import sl1max` need not spend
-
-    order = sorted(range(len(plans)), key=lambda k: -reduction.moments.block_mass(*plans[k].blocks[0]))
-    try:
-        found = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(reduction.solve)(plans[k], monitor) for k in order
-        )
-    except BaseException:
-        monitor.stop[0] = 1
-        raise
-    return [solution for _, solution in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+UNFINISHED = {
+    "objective": np.nan, "objective_zero": np.nan, "dual_gap": np.inf, "converged": False, "status": "unfinished",
+}  # fmt: skip

@@ -45,7 +45,7 @@ class Penalties:
 
     def _set_up_deviation(self, data, low, high):
         """Moments of the columns, shifted and scaled to [-1, 1] so that nothing is lost to rounding."""
-        if data.columns.binary:
+        if data.binary:
             self._scale = np.ones(len(low))
             self._first = self._second = self._moments.sums
             return

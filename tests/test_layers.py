@@ -22,7 +22,11 @@ MAY_IMPORT = {
     "plot": {"explain"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
-    "fit": {"exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization"},
+    "engine": {"monitor"},
+    "checkpoint": {"exceptions", "inputs", "persistence", "reduction"},
+    "fit": {
+        "checkpoint", "engine", "exceptions", "inputs", "model", "moments", "monitor", "reduction", "regularization",
+    },
     "from_moments": {"_core", "exceptions", "inputs", "model"},
     "early_stopping": {"fit", "metrics", "model", "monitor"},
     "paths": {"fit", "inputs", "model"},
