@@ -26,9 +26,11 @@ __version__ = "0.1.0"
 # Imported when asked for.
 _LAZY = {
     "AdaBoostClassifier": "sl1max.boosting",
+    "HierarchyClassifier": "sl1max.hierarchy",
     "MaxentClassifier": "sl1max.classifier",
     "MaxentClassifierCV": "sl1max.selection",
     "MomentModel": "sl1max.from_moments",
+    "OutputCodeClassifier": "sl1max.output_codes",
     "fit_moments": "sl1max.from_moments",
     "load": "sl1max.persistence",
     "make_classifier": "sl1max.learners",
