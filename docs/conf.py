@@ -29,6 +29,7 @@ extensions = [
 exclude_patterns = ["_build", "_generated", "gallery"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes = False  # "--help" and "auto" stay as they are typed
 nitpicky = True
 
 # Pages in Markdown

@@ -59,7 +59,7 @@ class MomentModel:
     expectations : ndarray of shape (n_features,)
         q[f_j], the means of the features under q.
     objective : float
-        ln Z - weights . means + sum_j betas_j |weights_j|: at the optimum -KL(q || q0).
+        ``ln Z - weights . means + sum_j betas_j |weights_j|``: at the optimum -KL(q || q0).
     dual_gap : float
         Certified upper bound on how far the objective is above its minimum; inf if there was none.
     n_iter : int

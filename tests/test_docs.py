@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import sl1max
+from sl1max import exceptions
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -70,7 +71,9 @@ def test_blocks(page, tmp_path, monkeypatch):
 
 def test_every_public_name_is_in_the_reference():
     public = {*sl1max.__all__, *sl1max._LAZY}
-    listed = re.findall(r"^ +~?(?:sl1max\.)?(\w+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
+    public |= {f"exceptions.{name}" for name, value in vars(exceptions).items() if isinstance(value, type)}
+    public -= {f"exceptions.{name}" for name in sl1max.__all__}
+    listed = re.findall(r"^ +([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
     assert public <= set(listed)
 
 
