@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
     from sl1max.explain import Table
+    from sl1max.monitor import FitProgress
 
 Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 LOG_HALF = np.log(0.5)
@@ -343,6 +344,51 @@ class Model:
 
         run_blocks(rank, (rows.n_rows, self.n_classes), n_jobs)
         return order, decision
+
+    def with_class(
+        self,
+        label: Any,
+        X: Matrix,
+        y: ArrayLike,
+        *,
+        beta: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        max_iter: int | None = None,
+        callback: Callable[[FitProgress], object] | None = None,
+        verbose: int = 0,
+    ) -> Model:
+        """The model with one class more, or one trained anew; see `sl1max.one_class.with_class`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sl1max
+        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
+        >>> model = sl1max.fit(X, Y[:, :1]).with_class(1, X, Y[:, 1])
+        >>> bool((model.weights != sl1max.fit(X, Y).weights).nnz == 0)
+        True
+        """
+        from sl1max.one_class import with_class
+
+        return with_class(
+            self, label, X, y, beta=beta, sample_weight=sample_weight, offset=offset, max_iter=max_iter,
+            callback=callback, verbose=verbose,
+        )  # fmt: skip
+
+    def without_class(self, label: Any) -> Model:
+        """The model without one of its classes; see `sl1max.one_class.without_class`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], [[1, 0, 1], [1, 0, 0], [0, 1, 0], [1, 1, 1]]
+        >>> sl1max.fit(X, Y).without_class(1).classes.tolist()
+        [0, 2]
+        """
+        from sl1max.one_class import without_class
+
+        return without_class(self, label)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, for `sl1max.load`; see `sl1max.persistence.save`.

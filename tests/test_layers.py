@@ -17,7 +17,9 @@ MAY_IMPORT = {
     "inputs": {"_core"},
     "moments": {"inputs"},
     "regularization": {"inputs", "moments"},
-    "model": {"_core", "inputs", "moments", "persistence", "explain"},  # the last two by methods that forward
+    # "explain", "one_class" and "persistence" by methods that forward, "monitor" for its types
+    "model": {"_core", "explain", "inputs", "moments", "monitor", "one_class", "persistence"},
+    "one_class": {"exceptions", "explain", "fit", "inputs", "model", "monitor", "reduction"},
     "persistence": {"exceptions", "model"},
     "plot": {"explain"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
