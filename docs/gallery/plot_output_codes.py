@@ -1,0 +1,84 @@
+"""
+Classes as code words
+=====================
+
+Give every class a word of bits, train one yes-or-no model for each bit, and take the class whose
+word is the likeliest: what one bit gets wrong the others can correct. The paper names such
+error-correcting output codes as a way to combine its models and leaves it open.
+:class:`sl1max.OutputCodeClassifier` is scikit-learn's scheme with a maximum-entropy model for
+each bit.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from sl1max import MaxentClassifier, OutputCodeClassifier
+from sl1max.datasets import fetch_webkb
+
+data = fetch_webkb()
+X_train, y_train, X_test, y_test = next(data.splits())
+
+# %%
+# A code book
+# -----------
+#
+# Sixteen random bits for each of the four classes. A bit that is the same for all of them says
+# nothing and costs nothing.
+
+codes = OutputCodeClassifier(random_state=0).fit(X_train, y_train)
+for name, word in zip(data.class_names, codes.code_book_, strict=True):
+    print(f"{name:8}", "".join("+" if bit > 0 else "-" for bit in word))
+
+# %%
+# How many bits
+# -------------
+#
+# Wrong test pages for codes of several lengths, three random ones of each, beside one model of
+# all classes (conditional, exclusive) and one for each class (independent). Short codes may give
+# two classes the same word; sixteen bits are about as good as the plain models.
+
+
+def wrong(model):
+    return 100 * np.mean(model.fit(X_train, y_train).predict(X_test) != y_test)
+
+
+plain = {"exclusive": wrong(MaxentClassifier()), "independent": wrong(MaxentClassifier(classes="independent"))}
+lengths = (4, 8, 16)
+errors = np.array(
+    [[wrong(OutputCodeClassifier(code_size=n / 4, random_state=seed)) for seed in range(3)] for n in lengths]
+)
+for n, row in zip(lengths, errors, strict=True):
+    print(f"{n:2d} bits:", *(f"{error:5.2f} %" for error in row))
+print("plain: ", *(f"{name} {error:.2f} %" for name, error in plain.items()))
+
+plt.plot(lengths, errors, "o", color="tab:blue")
+plt.plot(lengths, np.median(errors, axis=1), color="tab:blue", label="output codes, median of three")
+for (name, error), style in zip(plain.items(), ("--", ":"), strict=True):
+    plt.axhline(error, linestyle=style, color="0.4", label=f"{name} classes")
+plt.xlabel("bits")
+plt.ylabel("wrong test pages, %")
+plt.ylim(0, 20)  # a code that gives two classes one word is beyond
+plt.legend()
+plt.show()
+
+# %%
+# Many classes
+# ------------
+#
+# Of the Reuters-21578 stories with one topic, those of the 37 topics that have ten training stories
+# or more: 6,496 to train on, 2,520 to test, 22,225 words. Codes of 55 bits, the default for as many
+# classes, three random ones:
+#
+# ===================== ================== ======= =================
+# model                 % wrong            weights seconds to train
+# ===================== ================== ======= =================
+# plain                 8.21               2,207   15.5
+# independent classes   7.30               2,835   1.0
+# output codes, 55 bits 7.30, 7.46, 7.46   ~30,000 11
+# ===================== ================== ======= =================
+#
+# Codes are as accurate as one model for each class, within what 2,520 stories can tell, but each of
+# their questions, about half of all topics against the other half, is harder than "this topic or
+# not" and takes ten times the weights and the time. They are for when there are more classes than
+# one can train models for. (Processor time of one core of an AMD EPYC; Python 3.11.7, numpy 2.4,
+# scikit-learn 1.9; 16 November 2026.)
