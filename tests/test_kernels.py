@@ -311,6 +311,24 @@ class TestWalkers:
         found = column.moments(weight, inv_z, mass, 0.01 if common else 0.0)
         assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
 
+    @pytest.mark.parametrize("common", [False, True])
+    def test_moments_binary(self, form, n_nonzeros, common):
+        column, x, rng = self.make(form, n_nonzeros)
+        q = rng.random(100)
+        mass = np.full(100, 0.01) if common else rng.dirichlet(np.ones(100))
+        expected = (mass * x) @ q, (mass * x**2) @ (q * (1 - q))
+        assert_allclose(
+            column.moments_binary(q, mass, 0.01 if common else 0.0), expected, rtol=1e-12, atol=1e-15
+        )
+
+    @pytest.mark.parametrize("delta", [0.3, -2.0, 1e-9])
+    def test_tilt(self, form, n_nonzeros, delta):
+        column, x, rng = self.make(form, n_nonzeros)
+        q = rng.random(100)
+        expected = 1 / (1 + (1 / q - 1) * np.exp(-delta * x))
+        column.tilt(delta, q)
+        assert_allclose(q, expected, rtol=1e-14)
+
     @pytest.mark.parametrize("delta", [0.3, -2.0, 1e-9])
     def test_scale(self, form, n_nonzeros, delta):
         column, x, rng = self.make(form, n_nonzeros)
@@ -415,6 +433,19 @@ class TestState:
             for j in range(13):
                 expected = wide.column_moments(c, j, theta)
                 assert_allclose(state.moments(c, j), expected, rtol=1e-9, atol=1e-14)
+
+    def test_hessian(self, normalizer, form, options):
+        twin, lam, b, rng = make_case(normalizer, form, **options)
+        state = make_state(twin, lam, b, form)
+        wide, theta = with_constant(twin), np.column_stack([lam, b])
+        coords = np.sort(rng.choice(theta.size, min(theta.size, 15), replace=False))
+        exact = wide.hessian([divmod(int(k), theta.shape[1]) for k in coords], theta)
+        assert_allclose(state.hessian(coords, 0.0), exact, rtol=1e-9, atol=1e-13)
+        # Rows left out of it leave the diagonal alone, and a matrix that bends no way down.
+        rough = state.hessian(coords, 0.1)
+        assert_allclose(np.diag(rough), np.diag(exact), rtol=1e-9, atol=1e-13)
+        assert_allclose(rough, rough.T)
+        assert np.linalg.eigvalsh(rough).min() > -1e-9
 
     def test_apply_steps(self, normalizer, form, options):
         twin, lam, b, rng = make_case(normalizer, form, **options)

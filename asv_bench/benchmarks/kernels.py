@@ -79,3 +79,21 @@ class Conditional(Pooled):
     """The same with one Z per example."""
 
     pooled = False
+
+
+class Gram(Column):
+    """The Hessian of the hundred most frequent columns; per pair of entries that meet in a row."""
+
+    params = (("exact", "rough"), COLUMNS)
+    unit = "ns per pair"
+    pooled = False
+
+    def track_walk(self, kernel, columns):
+        n_times = 3
+        sizes = [len(self.state.column(j)[0]) for j in range(self.state.lam.shape[1] - 1)]
+        coords = np.sort(np.argsort(sizes)[-100:])
+        per_row = np.bincount(np.concatenate([self.state.column(j)[0] for j in coords]))
+        precision = 0.0 if kernel == "exact" else 0.1
+        return fastest_ns(
+            lambda: self.state.hessian(coords, precision, n_times), n_times * (per_row * (per_row + 1) / 2).sum()
+        )

@@ -126,6 +126,52 @@ cdef inline pair_t column_moments(column_t column, const double* weight, const d
     return moments
 
 
+cdef inline pair_t column_moments_binary(column_t column, const double* q, const double* mass,
+                                         double common_mass) noexcept nogil:
+    """(u * x) @ q and (u * x * x) @ (q * (1 - q)): a cell and its reference, q the probability of the cell."""
+    cdef pair_t moments
+    cdef double x, first0 = 0.0, first1 = 0.0, second0 = 0.0, second1 = 0.0, u, v
+    cdef idx_t i, k
+    cdef ptr_t p = 0, end = column.size - 1
+    cdef bint common = common_mass > 0.0
+    while p < end:
+        i = row_at(column, p)
+        k = row_at(column, p + 1)
+        u = q[i] * value_at(column, p)
+        v = q[k] * value_at(column, p + 1)
+        if not common:
+            u *= mass[i]
+            v *= mass[k]
+        first0 += u
+        first1 += v
+        second0 += u * (value_at(column, p) * (1.0 - q[i]))
+        second1 += v * (value_at(column, p + 1) * (1.0 - q[k]))
+        p += 2
+    if p < column.size:
+        i = row_at(column, p)
+        x = value_at(column, p)
+        u = q[i] * x if common else q[i] * x * mass[i]
+        first0 += u
+        second0 += u * (x * (1.0 - q[i]))
+    moments.first = first0 + first1
+    moments.second = second0 + second1
+    if common:
+        moments.first *= common_mass
+        moments.second *= common_mass
+    return moments
+
+
+cdef inline void column_tilt(column_t column, double delta, double* q) noexcept nogil:
+    """q = q e^{delta x} / (1 - q + q e^{delta x}): a cell against its reference."""
+    cdef double growth = expm1(delta), rise
+    cdef idx_t i
+    cdef ptr_t p
+    for p in range(column.size):
+        i = row_at(column, p)
+        rise = q[i] * (growth if column.values == NULL else expm1(delta * value_at(column, p)))
+        q[i] = (q[i] + rise) / (1.0 + rise)
+
+
 cdef inline double column_scale(column_t column, double delta, double* weight) noexcept nogil:
     """weight *= exp(delta * x), for one z; returns by how much the sum of weights grew."""
     cdef double factor = exp(delta), growth = expm1(delta), added, change = 0.0

@@ -56,6 +56,46 @@ cdef extern from *:
         out[3] = (sum3[0] + sum3[1]) + (sum3[2] + sum3[3]);
     }
 
+    /* Dots of four rows x with two rows y: six loads for eight products. out[r] with the first y, out[4 + r] with the
+       second. */
+    SL1MAX_CLONES static void sl1max_dot4x2(const double *x, int64_t stride, const double *y0, const double *y1,
+                                            int64_t size, double *out)
+    {
+        double a0[4] = {0.0}, a1[4] = {0.0}, a2[4] = {0.0}, a3[4] = {0.0};
+        double b0[4] = {0.0}, b1[4] = {0.0}, b2[4] = {0.0}, b3[4] = {0.0};
+        const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+        int64_t a = 0;
+        for (; a + 4 <= size; a += 4)
+            for (int k = 0; k < 4; ++k) {
+                a0[k] += x[a + k] * y0[a + k];
+                a1[k] += x1[a + k] * y0[a + k];
+                a2[k] += x2[a + k] * y0[a + k];
+                a3[k] += x3[a + k] * y0[a + k];
+                b0[k] += x[a + k] * y1[a + k];
+                b1[k] += x1[a + k] * y1[a + k];
+                b2[k] += x2[a + k] * y1[a + k];
+                b3[k] += x3[a + k] * y1[a + k];
+            }
+        for (; a < size; ++a) {
+            a0[0] += x[a] * y0[a];
+            a1[0] += x1[a] * y0[a];
+            a2[0] += x2[a] * y0[a];
+            a3[0] += x3[a] * y0[a];
+            b0[0] += x[a] * y1[a];
+            b1[0] += x1[a] * y1[a];
+            b2[0] += x2[a] * y1[a];
+            b3[0] += x3[a] * y1[a];
+        }
+        out[0] = (a0[0] + a0[1]) + (a0[2] + a0[3]);
+        out[1] = (a1[0] + a1[1]) + (a1[2] + a1[3]);
+        out[2] = (a2[0] + a2[1]) + (a2[2] + a2[3]);
+        out[3] = (a3[0] + a3[1]) + (a3[2] + a3[3]);
+        out[4] = (b0[0] + b0[1]) + (b0[2] + b0[3]);
+        out[5] = (b1[0] + b1[1]) + (b1[2] + b1[3]);
+        out[6] = (b2[0] + b2[1]) + (b2[2] + b2[3]);
+        out[7] = (b3[0] + b3[1]) + (b3[2] + b3[3]);
+    }
+
     SL1MAX_CLONES static void sl1max_axpy(double a, const double *restrict x, double *restrict y, int64_t size)
     {
         for (int64_t k = 0; k < size; ++k)
@@ -66,6 +106,9 @@ cdef extern from *:
     double dot "sl1max_dot"(const double* x, const double* y, ptr_t size) noexcept nogil
     # out[r] = x[r * stride:][:size] @ y, r = 0..3
     void dot4 "sl1max_dot4"(const double* x, ptr_t stride, const double* y, ptr_t size, double* out) noexcept nogil
+    # out[r] = x[r * stride:][:size] @ y0, out[4 + r] = x[r * stride:][:size] @ y1, r = 0..3
+    void dot4x2 "sl1max_dot4x2"(const double* x, ptr_t stride, const double* y0, const double* y1, ptr_t size,
+                                double* out) noexcept nogil
     # y += a * x
     void axpy "sl1max_axpy"(double a, const double* x, double* y, ptr_t size) noexcept nogil
 
@@ -75,28 +118,40 @@ cdef inline double root_pivot(const double* row, ptr_t j, double flat) noexcept 
     return sqrt(rest) if rest > 1e-10 * row[j] else flat * sqrt(row[j])
 
 
+cdef inline void factor_entry(double* matrix, ptr_t stride, ptr_t i, ptr_t j, const double* pivot) noexcept nogil:
+    """Entry (i, j) of L, from rows i and j as far as they are known."""
+    cdef double* row = matrix + i * stride
+    row[j] = (row[j] - dot(row, matrix + j * stride, j)) / pivot[j]
+
+
 cdef inline void factorise(double* matrix, ptr_t stride, ptr_t start, ptr_t size, double* pivot_out) noexcept nogil:
     """Cholesky: the strict lower triangle of matrix becomes that of L, whose diagonal is pivot; the upper one stays.
 
-    Rows before start are done already. On entry pivot says, relative to the diagonal's root, what a row is given that
-    depends on those before it: something small, and the solution goes far along the direction in which the matrix is
-    flat; infinity, and it stays where it is.
+    Rows before start, an even number, are done already. On entry pivot says, relative to the diagonal's root, what a
+    row is given that depends on those before it: something small, and the solution goes far along the direction in
+    which the matrix is flat; infinity, and it stays where it is.
     """
-    cdef ptr_t i, j, r, band
-    cdef double sums[4]
-    for i in range(start, size, 4):
-        band = min(4, size - i)
-        for j in range(i + band):
-            # entries (i..i+3, j), from rows i..i+3 against row j as far as L is known
-            if band == 4 and j < i:
-                dot4(matrix + i * stride, stride, matrix + j * stride, j, sums)
-            else:
-                for r in range(max(j + 1 - i, 0), band):
-                    sums[r] = dot(matrix + (i + r) * stride, matrix + j * stride, j)
-            if j >= i:
-                pivot_out[j] = root_pivot(matrix + j * stride, j, pivot_out[j])
-            for r in range(max(j + 1 - i, 0), band):
-                matrix[(i + r) * stride + j] = (matrix[(i + r) * stride + j] - sums[r]) / pivot_out[j]
+    cdef ptr_t i, j, r, quad, band
+    cdef double sums[8]
+    cdef double* row
+    for i in range(start, size, 16):
+        band = min(16, size - i)
+        # A band stays in the cache while the rows before it go by. Left of its own square: two columns and four rows
+        # at a time.
+        for j in range(0, i - 1, 2):
+            for quad in range(i, i + band - 3, 4):
+                dot4x2(matrix + quad * stride, stride, matrix + j * stride, matrix + (j + 1) * stride, j, sums)
+                for r in range(4):
+                    row = matrix + (quad + r) * stride
+                    row[j] = (row[j] - sums[r]) / pivot_out[j]
+                    row[j + 1] = (row[j + 1] - sums[4 + r] - row[j] * matrix[(j + 1) * stride + j]) / pivot_out[j + 1]
+            for r in range(i + band - band % 4, i + band):
+                factor_entry(matrix, stride, r, j, pivot_out)
+                factor_entry(matrix, stride, r, j + 1, pivot_out)
+        for r in range(i, i + band):
+            for j in range(i, r):
+                factor_entry(matrix, stride, r, j, pivot_out)
+            pivot_out[r] = root_pivot(matrix + r * stride, r, pivot_out[r])
 
 
 cdef inline void substitute(const double* matrix, ptr_t stride, ptr_t size, const double* pivot,

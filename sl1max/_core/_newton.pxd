@@ -1,24 +1,25 @@
 """The fast solver's pieces: a working set, closed-form sweeps over it, Newton steps in Gram space.
 
 A Newton step on K coordinates forms their K x K Hessian, minimises the quadratic model plus penalty on that matrix (a
-sweep costs K^2 flops, not a pass over the data; where many would be needed, a Cholesky factor of its active part takes
-over) and goes along the result with a monotone line search. The Hessian serves several steps. With u q the flow of a
-block and x the column of a coordinate it is:
+sweep costs K^2 flops, not a pass over the data; every few sweeps are extrapolated, and near the end a Cholesky factor
+of the active part takes over) and goes along the result with a monotone line search. The Hessian serves several steps.
+With u q the flow of a block and x the column of a coordinate it is:
 
     one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
     one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
 
-The intercept is one more column, of ones, without penalty.
+Rows that bend the loss little are not multiplied out but taken as if they were all alike. The intercept is one more
+column, of ones, without penalty.
 """
-from libc.math cimport INFINITY, copysign, exp, expm1, fabs, log, log1p
+from libc.math cimport INFINITY, copysign, exp, expm1, fabs, frexp, ldexp, log, log1p
 from libc.stdlib cimport free as c_free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from sl1max._core._certificate cimport mixing
 from sl1max._core._column cimport column_axpy, column_dot, get_column, row_at, value_at
 from sl1max._core._dense cimport axpy, dot, dot4, factorise, substitute
 from sl1max._core._normalizer cimport (
-    apply_step, block_flow, coordinate_moments, interrupted, refresh_weights, walk,
+    apply_step, block_flow, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights, walk,
 )
 from sl1max._core._step cimport (
     concordant_step, minimise_quadratic, paper_step, penalty_change, step_t, violation,
@@ -30,23 +31,37 @@ cdef extern from *:
     """
     /* Coordinates in one Newton system: its matrix takes 32 MB. */
     #define SL1MAX_MAX_NEWTON 2048
-    /* Sweeps before a Newton system; steps with one Hessian; Cholesky factors in one step, and what many small ones
-       may cost together; the precision up to which sweeps alone will do. */
-    #define SL1MAX_N_SWEEPS 3
+    /* The least number of violators that a working set takes in. */
+    #define SL1MAX_MIN_ROOM 100
+    /* Sweeps over a working set that has yet to find its size, and over one that has, before a Newton system; what its
+       Hessian may lack; steps with one Hessian. */
+    #define SL1MAX_FIRST_SWEEPS 3
+    #define SL1MAX_LATER_SWEEPS 2
+    #define SL1MAX_MAX_NEGLIGIBLE 0.3
     #define SL1MAX_MAX_STEPS 8
-    #define SL1MAX_MAX_FACES 5
-    #define SL1MAX_MAX_FACE_WORK 20000000
-    #define SL1MAX_FACE_PRECISION 3e-3
+    /* Sweeps over a model before it is left, or given to a Cholesky factor; the precision from which on it is; and how
+       many small factors there may be, and what they may cost together. */
+    #define SL1MAX_MAX_MODEL_SWEEPS 100
+    #define SL1MAX_FACE_PRECISION 3e-4
+    #define SL1MAX_MAX_FACES 200
+    #define SL1MAX_MAX_FACE_WORK 3e7
     /* Rows of dense columns that a Hessian takes at a time: some hundred columns of them fit into the second cache. */
     #define SL1MAX_TILE 256
+    /* Sweeps between two extrapolations. */
+    #define SL1MAX_DEPTH 5
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
-    const int N_SWEEPS "SL1MAX_N_SWEEPS"
+    const ptr_t MIN_ROOM "SL1MAX_MIN_ROOM"
+    const int FIRST_SWEEPS "SL1MAX_FIRST_SWEEPS"
+    const int LATER_SWEEPS "SL1MAX_LATER_SWEEPS"
+    const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
+    const ptr_t MAX_MODEL_SWEEPS "SL1MAX_MAX_MODEL_SWEEPS"
     const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
-    const ptr_t MAX_FACE_WORK "SL1MAX_MAX_FACE_WORK"
+    const double MAX_FACE_WORK "SL1MAX_MAX_FACE_WORK"
     const double FACE_PRECISION "SL1MAX_FACE_PRECISION"
     enum: TILE "SL1MAX_TILE"
+    enum: DEPTH "SL1MAX_DEPTH"
 
 
 cdef struct workset_t:
@@ -58,6 +73,7 @@ cdef struct workset_t:
     ptr_t entry_capacity
     ptr_t* row_start            # (n_samples + 1,)
     ptr_t* row_end              # (n_samples,)
+    unsigned char* kept         # (n_samples,) whether the row has a say in the Hessian off its diagonal
     idx_t* entry_slot
     double* entry_value
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
@@ -71,6 +87,8 @@ cdef struct workset_t:
     double* slope               # (K,) gradient of the loss
     double* step                # (K,)
     double* product             # (K,) hessian @ step
+    double* history             # (DEPTH + 1, 2, K) step and product after each of the last sweeps
+    double* mixed               # (2, K) step and product, extrapolated
     double* face_slope          # (A,)
     double* face_step
     double* face_direction
@@ -103,6 +121,8 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
                 and grow(<void**> &work.product, n_slots * sizeof(double))
+                and grow(<void**> &work.history, 2 * (DEPTH + 1) * n_slots * sizeof(double))
+                and grow(<void**> &work.mixed, 2 * n_slots * sizeof(double))
                 and grow(<void**> &work.face_slope, n_slots * sizeof(double))
                 and grow(<void**> &work.face_step, n_slots * sizeof(double))
                 and grow(<void**> &work.face_direction, n_slots * sizeof(double))
@@ -123,6 +143,8 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.slope)
     c_free(work.step)
     c_free(work.product)
+    c_free(work.history)
+    c_free(work.mixed)
     c_free(work.face_slope)
     c_free(work.face_step)
     c_free(work.face_direction)
@@ -165,7 +187,7 @@ cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t
 
 cdef inline double select_working_set(const problem_t* problem, const state_t* state,
                                       workset_t* work) noexcept nogil:
-    """The support, the free coordinates, and the worst violators: as many again, and thirty at least.
+    """The support, the free coordinates, and the worst violators: twice as many, and a hundred at least.
 
     Returns how many violate, against the support: far from the optimum while it is near one.
     """
@@ -181,7 +203,7 @@ cdef inline double select_working_set(const problem_t* problem, const state_t* s
             if urgent > 0.0:
                 work.priority[n_violators] = urgent
                 n_violators += 1
-    room = max(n_support, 30 + problem.n_blocks)
+    room = max(2 * n_support, MIN_ROOM + problem.n_blocks)
     if n_violators > room:
         threshold = kth_largest(work.priority, n_violators, room - 1)
     work.size = 0
@@ -197,25 +219,66 @@ cdef inline double select_working_set(const problem_t* problem, const state_t* s
     return n_violators / (1.0 + n_support)
 
 
-cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """One closed-form step on every coordinate of the working set."""
+cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work, int n_times) noexcept nogil:
+    """Closed-form steps on every coordinate of the working set, so many times; then all is refreshed."""
     cdef ptr_t k, c, j, slot
+    cdef int _time
     cdef pair_t moments
     cdef step_t step
-    for slot in range(work.size):
-        k = work.coords[slot]
-        c = k // problem.n_coords
-        j = k % problem.n_coords
-        moments = coordinate_moments(problem, state, c, j)
-        if problem.exact_bound and j < problem.X.n_cols:
-            step = paper_step(problem.emp_mean[k], moments.first, problem.beta[k], state.lam[k])
-        else:
-            step = concordant_step(problem.emp_mean[k], moments.first, moments.second, problem.reach[j],
-                                   problem.beta[k], state.lam[k])
-        if step.delta != 0.0:
-            apply_step(problem, state, c, j, step.delta)
-        if interrupted(state):
-            return
+    if problem.reference > 0.0:
+        normalise_cells(problem, state)
+    for _time in range(n_times):
+        for slot in range(work.size):
+            k = work.coords[slot]
+            c = k // problem.n_coords
+            j = k % problem.n_coords
+            moments = coordinate_moments(problem, state, c, j)
+            if problem.exact_bound and j < problem.X.n_cols:
+                step = paper_step(problem.emp_mean[k], moments.first, problem.beta[k], state.lam[k])
+            else:
+                step = concordant_step(problem.emp_mean[k], moments.first, moments.second, problem.reach[j],
+                                       problem.beta[k], state.lam[k])
+            if step.delta != 0.0:
+                apply_step(problem, state, c, j, step.delta)
+            if interrupted(state):
+                return
+    refresh_normalizer(problem, state)
+
+
+cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcept nogil:
+    """flow = how much the scores of a row's cells bend the loss: sum_c of u q_c (1 - q_c), or of q_c under one Z."""
+    cdef ptr_t m = problem.X.n_rows, c, i
+    cdef double q
+    memset(state.flow, 0, m * sizeof(double))
+    for c in range(problem.n_blocks):
+        for i in range(m):
+            if problem.pooled:
+                state.flow[i] += state.weight[c * m + i] * state.inv_z[0]
+            else:
+                q = state.weight[c * m + i] * state.inv_z[i]
+                state.flow[i] += problem.mass[i] * (q - q * q)
+
+
+cdef inline void choose_rows(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high, double negligible) noexcept nogil:
+    """Mark the rows that matter to some slot: together the others hold less than this part of its curvature.
+
+    The slope is always that of all rows, and so is the Hessian's diagonal: what the rest of it lacks costs a little of
+    the speed of convergence, and nothing of where to.
+    """
+    cdef ptr_t size = high - low, slot, k, p
+    cdef idx_t i
+    cdef double threshold
+    cdef column_t column
+    row_curvature(problem, state)
+    memset(work.kept, 0, problem.X.n_rows)
+    for slot in range(size):
+        k = work.coords[low + slot]
+        column = walk(problem, state, k % problem.n_coords)
+        threshold = negligible * work.hessian[slot * size + slot] / column.size
+        for p in range(column.size):
+            i = row_at(column, p)
+            work.kept[i] |= state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
 
 
 cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
@@ -229,7 +292,8 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
     for slot in range(low, high):
         column = get_column(&problem.X, work.coords[slot] % problem.n_coords)
         for p in range(column.size):
-            start[row_at(column, p) + 1] += 1
+            i = row_at(column, p)
+            start[i + 1] += work.kept[i]
     for i in range(m):
         start[i + 1] += start[i]
     for slot in range(low, high):
@@ -237,6 +301,8 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
         column = walk(problem, state, work.coords[slot] % problem.n_coords)
         for p in range(column.size):
             i = row_at(column, p)
+            if not work.kept[i]:
+                continue
             place = start[i]
             start[i] = place + 1
             work.entry_slot[place] = <idx_t> (slot - low)
@@ -260,6 +326,8 @@ cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t
     cdef double pull
     for p in range(column.size):
         i = row_at(column, p)
+        if not work.kept[i]:
+            continue
         end = work.row_end[i] + 1
         work.row_end[i] = end
         pull = state.flow[i] * value_at(column, p)
@@ -391,20 +459,62 @@ cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, work
         first = end
 
 
+cdef inline double dropped_flow(const problem_t* problem, state_t* state, const workset_t* work,
+                                ptr_t c) noexcept nogil:
+    """flow = curvature of block c in the rows that were not kept; returns its sum."""
+    cdef ptr_t i
+    cdef double total = 0.0
+    cell_curvature(problem, state, c, c)
+    for i in range(problem.X.n_rows):
+        if work.kept[i]:
+            state.flow[i] = 0.0
+        total += state.flow[i]
+    return total
+
+
+cdef inline void add_dropped(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high) noexcept nogil:
+    """What the rows not kept add to the Hessian's lower triangle below its diagonal, as if they were all alike."""
+    cdef ptr_t size = high - low, slot, other, first = 0, end
+    cdef double total
+    while first < size:
+        end = block_end(problem, work, low, high, first)
+        total = dropped_flow(problem, state, work, work.coords[low + first] // problem.n_coords)
+        if total > 0.0:
+            for slot in range(first, end):
+                work.product[slot] = column_dot(
+                    walk(problem, state, work.coords[low + slot] % problem.n_coords), state.flow)
+                for other in range(first, slot):
+                    work.hessian[slot * size + other] += work.product[slot] * work.product[other] / total
+        first = end
+
+
 cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
-                              bint coupled) noexcept nogil:
-    cdef ptr_t size = high - low, slot, other
+                              bint coupled, double precision) noexcept nogil:
+    """The Hessian, about as precise as its model will be minimised, and the slope."""
+    cdef ptr_t size = high - low, slot, other, k
     cdef double* hessian = work.hessian
     cdef double mean
+    cdef pair_t moments
     memset(hessian, 0, size * size * sizeof(double))
+    for slot in range(size):
+        k = work.coords[low + slot]
+        moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
+        work.slope[slot] = moments.first - problem.emp_mean[k]
+        work.step[slot] = moments.second
+        hessian[slot * size + slot] = moments.second
     if problem.X.indptr == NULL:
         hessian_by_tiles(problem, state, work, low, high)
     else:
+        choose_rows(problem, state, work, low, high, min(10.0 * precision, MAX_NEGLIGIBLE))
         gather_rows(problem, state, work, low, high, coupled)
         hessian_by_rows(problem, state, work, low, high, coupled)
+        add_dropped(problem, state, work, low, high)
     for slot in range(size):
-        mean = work.slope[slot] + problem.emp_mean[work.coords[low + slot]]
-        for other in range(slot + 1):
+        k = work.coords[low + slot]
+        mean = work.slope[slot] + problem.emp_mean[k]
+        hessian[slot * size + slot] = work.step[slot]
+        for other in range(slot):
             if problem.pooled:
                 hessian[slot * size + other] -= mean * (
                     work.slope[other] + problem.emp_mean[work.coords[low + other]])
@@ -486,7 +596,7 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
 cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t* work,
                              ptr_t low, ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
-    cdef ptr_t a, b, start = work.n_factored, done = start - start % 4
+    cdef ptr_t a, b, start = work.n_factored, done = start - start % 2
     cdef double* row
     for a in range(work.n_active):
         row = work.hessian + work.active[a] * size
@@ -571,35 +681,119 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
     return -change
 
 
+cdef inline double model_value(const problem_t* problem, const state_t* state, const workset_t* work, ptr_t low,
+                               ptr_t size, const double* step, const double* product) noexcept nogil:
+    """Change of the model with its penalty."""
+    cdef ptr_t slot, k
+    cdef double value = 0.0
+    for slot in range(size):
+        k = work.coords[low + slot]
+        value += (step[slot] * (work.slope[slot] + 0.5 * product[slot])
+                  + penalty_change(state.lam[k], step[slot], problem.beta[k]))
+    return value
+
+
+cdef inline bint mixing_shares(const workset_t* work, ptr_t size, double* shares) noexcept nogil:
+    """Weights, of sum one, that make the last changes of step cancel best: DEPTH least squares. False if none do."""
+    cdef double gram[DEPTH * DEPTH]
+    cdef double pivot[DEPTH]
+    cdef double trace = 0.0, total = 0.0
+    cdef ptr_t a, b, slot
+    for a in range(DEPTH):
+        for b in range(a + 1):
+            gram[a * DEPTH + b] = 0.0
+    for slot in range(size):
+        for a in range(DEPTH):
+            pivot[a] = work.history[(a + 1) * 2 * size + slot] - work.history[a * 2 * size + slot]
+        for a in range(DEPTH):
+            for b in range(a + 1):
+                gram[a * DEPTH + b] += pivot[a] * pivot[b]
+    for a in range(DEPTH):
+        trace += gram[a * DEPTH + a]
+    if not trace > 0.0:
+        return False
+    for a in range(DEPTH):
+        gram[a * DEPTH + a] += 1e-12 * trace
+        pivot[a] = 1e-5
+        shares[a] = 1.0
+    factorise(gram, DEPTH, 0, DEPTH, pivot)
+    substitute(gram, DEPTH, DEPTH, pivot, shares)
+    for a in range(DEPTH):
+        total += shares[a]
+    if not fabs(total) > 0.0:
+        return False
+    for a in range(DEPTH):
+        shares[a] /= total
+    return True
+
+
+cdef inline double extrapolate(const problem_t* problem, state_t* state, workset_t* work,
+                               ptr_t low, ptr_t size) noexcept nogil:
+    """Anderson's extrapolation of the last sweeps, if it is better than the last of them; returns the decrease."""
+    cdef double shares[DEPTH]
+    cdef double gain
+    cdef ptr_t a
+    if not mixing_shares(work, size, shares):
+        return 0.0
+    memset(work.mixed, 0, 2 * size * sizeof(double))
+    for a in range(DEPTH):
+        axpy(shares[a], work.history + (a + 1) * 2 * size, work.mixed, 2 * size)
+    gain = (model_value(problem, state, work, low, size, work.step, work.product)
+            - model_value(problem, state, work, low, size, work.mixed, work.mixed + size))
+    if not gain > 0.0:
+        return 0.0
+    memcpy(work.step, work.mixed, size * sizeof(double))
+    memcpy(work.product, work.mixed + size, size * sizeof(double))
+    return gain
+
+
+cdef inline void remember(workset_t* work, ptr_t size, ptr_t place) noexcept nogil:
+    memcpy(work.history + place * 2 * size, work.step, size * sizeof(double))
+    memcpy(work.history + (place * 2 + 1) * size, work.product, size * sizeof(double))
+
+
+cdef inline bint may_factor(const workset_t* work, ptr_t n_faces, double precision) noexcept nogil:
+    """Whether one more Cholesky factor pays: one where precision is called for, and many while they are small."""
+    cdef double size = work.n_active
+    return precision < FACE_PRECISION and (
+        n_faces == 0 or (n_faces <= MAX_FACES and n_faces * size * size * size < MAX_FACE_WORK))
+
+
 cdef inline void minimise_model(const problem_t* problem, state_t* state, workset_t* work,
                                 ptr_t low, ptr_t high, double precision) noexcept nogil:
     """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
 
-    Sweeps, until one adds less than precision of the whole decrease. Where they would cost more than a Cholesky factor
-    of the active slots' matrix, that is what is taken instead.
+    Sweeps, extrapolated every few, until one adds less than precision of the whole decrease. Along directions in which
+    the model is flat they creep; a Cholesky factor of the active slots' matrix knows no such directions.
     """
-    cdef ptr_t size = high - low, n_sweeps = 0, n_faces = 0
+    cdef ptr_t size = high - low, n_sweeps = 0, n_faces = 0, place = 0
     cdef double decrease, total = 0.0
     cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
-    # Small faces may take many factors, each dropping a weight: they cost little beside the Hessian.
-    while n_faces <= MAX_FACES or (
-            n_faces <= 40 * MAX_FACES and n_faces * work.n_active * work.n_active < MAX_FACE_WORK):
+    while not interrupted(state):
+        if place == 0:
+            remember(work, size, place)
         decrease = model_sweep(problem, state, work, low, high)
-        total += decrease
         n_sweeps += 1
+        place += 1
+        remember(work, size, place)
+        if place == DEPTH:
+            decrease += extrapolate(problem, state, work, low, size)
+            place = 0
+        total += decrease
         settled = not decrease > precision * total
-        if interrupted(state) or (settled and precision >= FACE_PRECISION):
+        if not settled and n_sweeps < (MAX_MODEL_SWEEPS if n_faces == 0 else 2):
+            continue
+        if not may_factor(work, n_faces, precision):
             return
-        if settled or n_sweeps > (2 if work.n_factored > 0 else 4 + size // 16):
-            # Sweeps creep along directions in which the model is flat; a face knows no such directions.
-            decrease = minimise_face(problem, state, work, low, high)
-            total += decrease
-            if settled and not decrease > precision * total:
-                return
-            n_sweeps = 0
-            n_faces += 1
+        decrease = minimise_face(problem, state, work, low, high)
+        total += decrease
+        if settled and not decrease > precision * total:
+            return
+        n_faces += 1
+        n_sweeps = 0
+        place = 0
 
 
 cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t* work,
@@ -739,8 +933,7 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
             n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
     if not reserve(work, high - low, n_entries, coupled):
         return -1
-    form_slope(problem, state, work, low, high)
-    form_hessian(problem, state, work, low, high, coupled)
+    form_hessian(problem, state, work, low, high, coupled, precision)
     work.n_factored = 0
     for n_steps in range(MAX_STEPS):
         if state.stopped:

@@ -7,7 +7,8 @@ a block, and does not know which it is.
 from libc.math cimport exp, fabs, log
 
 from sl1max._core._column cimport (
-    MIN_Z, column_axpy, column_moments, column_moments_pooled, column_scale, column_scale_each, get_column,
+    MIN_Z, column_axpy, column_moments, column_moments_binary, column_moments_pooled, column_scale,
+    column_scale_each, column_tilt, get_column,
 )
 from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
 
@@ -98,6 +99,7 @@ cdef inline void refresh_weights(const problem_t* problem, state_t* state) noexc
         refresh_weights_each(problem, state)
     state.wander = 0.0
     state.dirty = False
+    state.normalised = False
 
 
 cdef inline void refresh_normalizer(const problem_t* problem, state_t* state) noexcept nogil:
@@ -131,6 +133,8 @@ cdef inline pair_t coordinate_moments(const problem_t* problem, state_t* state, 
     cdef column_t column = walk(problem, state, j)
     cdef double* weight = state.weight + c * problem.X.n_rows
     cdef pair_t moments
+    if state.normalised:
+        return column_moments_binary(column, weight, problem.mass, problem.common_mass)
     if not problem.pooled:
         return column_moments(column, weight, state.inv_z, problem.mass, problem.common_mass)
     moments = column_moments_pooled(column, weight)
@@ -145,7 +149,8 @@ cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, p
     cdef double* weight = state.weight + c * problem.X.n_rows
     state.lam[c * problem.n_coords + j] += delta
     state.counters.updates += 1
-    state.wander += fabs(delta) * problem.extent[j]
+    if not state.normalised:
+        state.wander += fabs(delta) * problem.extent[j]
     if state.wander > MAX_WANDER:
         refresh_normalizer(problem, state)
         return
@@ -154,10 +159,22 @@ cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, p
         state.inv_z[0] = 1.0 / state.z[0]
         state.largest_z = max(state.largest_z, state.z[0])
         state.dirty |= state.z[0] < MIN_Z * state.largest_z
+    elif state.normalised:
+        column_tilt(column, delta, weight)
     else:
         state.dirty |= column_scale_each(column, delta, weight, state.z, state.inv_z)
     if state.dirty:
         refresh_normalizer(problem, state)
+
+
+cdef inline void normalise_cells(const problem_t* problem, state_t* state) noexcept nogil:
+    """Make every z one, where a cell has but its reference beside it: then weight is q, and a step need touch nothing
+    else. The reference's own weight is gone until the next refresh."""
+    cdef ptr_t i
+    for i in range(problem.X.n_rows):
+        state.weight[i] *= state.inv_z[i]
+        state.z[i] = state.inv_z[i] = 1.0
+    state.normalised = True
 
 
 cdef inline void block_flow(const problem_t* problem, const state_t* state, ptr_t c, double* flow_out) noexcept nogil:

@@ -1,5 +1,6 @@
 """Python doors onto the inline kernels, for tests and kernel benchmarks; nothing else uses them."""
 from libc.math cimport fabs
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -117,6 +118,13 @@ cdef class Column:
         moments = _column.column_moments(self.view, &weight[0], &inv_z[0], &mass[0], common_mass)
         return moments.first, moments.second
 
+    def moments_binary(self, const double[::1] q, const double[::1] mass, double common_mass):
+        moments = _column.column_moments_binary(self.view, &q[0], &mass[0], common_mass)
+        return moments.first, moments.second
+
+    def tilt(self, double delta, double[::1] q):
+        _column.column_tilt(self.view, delta, &q[0])
+
     def scale(self, double delta, double[::1] weight):
         return _column.column_scale(self.view, delta, &weight[0])
 
@@ -170,6 +178,7 @@ cdef class State:
         self.problem.mass = &mass[0]
         self.problem.offset = NULL if offset is None else &offset[0, 0]
         self.problem.extent = &extent[0]
+        self.state.next_poll = 1 << 62      # nobody to ask whether to go on
         self.state.lam = address(self.lam)
         self.state.score = address(self.score)
         self.state.weight = address(self.weight)
@@ -207,6 +216,10 @@ cdef class State:
     def refresh(self):
         _normalizer.refresh_normalizer(&self.problem, &self.state)
 
+    def normalise(self):
+        """Make weight the probability, for a cell and its reference."""
+        _normalizer.normalise_cells(&self.problem, &self.state)
+
     def apply_steps(self, const ptr_t[::1] blocks, const ptr_t[::1] cols, const double[::1] deltas):
         """lam[blocks[k], cols[k]] += deltas[k], one after the other, the weights and Zs kept up in place."""
         cdef ptr_t k
@@ -223,6 +236,30 @@ cdef class State:
         cdef double[::1] flow = np.empty(self.problem.X.n_rows)
         _normalizer.block_flow(&self.problem, &self.state, c, &flow[0])
         return np.asarray(flow)
+
+    def hessian(self, const ptr_t[::1] coords, double precision, ptr_t n=1):
+        """The Hessian at the given coordinates, ascending, formed n times over; empirical means count as zero."""
+        cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, n_entries = 0, k, _repeat
+        cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
+        cdef _newton.workset_t work
+        cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
+        cdef ptr_t[::1] row_start = np.empty(m + 1, np.int64), row_end = np.empty(m, np.int64), own = np.array(coords)
+        cdef unsigned char[::1] kept = np.empty(m, np.uint8)
+        cdef double[:, ::1] hessian = np.empty((size, size))
+        memset(&work, 0, sizeof(work))
+        work.coords, work.row_start, work.row_end, work.kept = &own[0], &row_start[0], &row_end[0], &kept[0]
+        self.state.flow = &flow[0]
+        self.problem.emp_mean = &emp_mean[0]
+        for k in range(size):
+            n_entries += _column.get_column(&self.problem.X, coords[k] % self.problem.n_coords).size
+        if not _newton.reserve(&work, size, n_entries, coupled):
+            raise MemoryError
+        with nogil:
+            for _repeat in range(n):
+                _newton.form_hessian(&self.problem, &self.state, &work, 0, size, coupled, precision)
+        memcpy(&hessian[0, 0], work.hessian, size * size * sizeof(double))
+        _newton.release(&work)
+        return np.asarray(hessian)
 
     def log_z(self):
         return _normalizer.log_z(&self.problem, &self.state)

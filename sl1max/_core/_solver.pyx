@@ -18,7 +18,7 @@ import numpy as np
 from sl1max._core._certificate cimport duality_gap, free_t, price, solve_tilt
 from sl1max._core._column cimport column_dot, column_moments_pooled, get_column
 from sl1max._core._newton cimport (
-    MAX_NEWTON, N_SWEEPS, newton_steps, release, select_working_set, sweep, workset_t,
+    FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, release, select_working_set, sweep, workset_t,
 )
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
@@ -267,6 +267,9 @@ cdef class Solver:
         self.work.priority = self._array("priority", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
         self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
+        cdef unsigned char[::1] kept = np.zeros(m, np.uint8)
+        self.arrays["kept"] = kept
+        self.work.kept = &kept[0]
         self.work.row_end = self._index("row_end", np.zeros(m, np.int64))
         if self.sequential:
             self.prices.gain = self._array("gain", n_all)
@@ -367,9 +370,9 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
         cdef workset_t* work = &self.work
-        cdef double target = self.tol * fabs(state.objective_zero), before, precision
+        cdef double target = self.tol * fabs(state.objective_zero), before, novelty, precision
         cdef ptr_t n, low
-        cdef int taken, n_steps, _sweeps
+        cdef int taken, n_steps
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -380,13 +383,14 @@ cdef class Solver:
             if n == n_rounds:
                 return RUNNING
             before = state.objective
-            # A Newton system is worth solving well once the working set hardly changes.
-            precision = min(max(0.1 * select_working_set(problem, state, work), 1e-4), 0.1)
+            novelty = select_working_set(problem, state, work)
             self.evaluated = False
             state.n_iter += 1
-            for _sweeps in range(N_SWEEPS):
-                sweep(problem, state, work)
-            refresh_normalizer(problem, state)
+            sweep(problem, state, work, FIRST_SWEEPS if novelty > 0.3 else LATER_SWEEPS)
+            if novelty > 1.0 and state.n_iter <= 10:
+                continue    # the working set has yet to find its size
+            # A Newton system is worth solving well once the working set hardly changes.
+            precision = min(max(0.03 * novelty, 1e-4), 0.1)
             n_steps = 0
             low = 0
             while low < work.size and not state.stopped:

@@ -84,6 +84,7 @@ cdef struct state_t:
     double* slope               # cells: scores of a direction in lam (the Newton step, the certificate's tilt)
     double* lift                # per normaliser: mean of slope under q
     double wander               # sum of |delta| extent since the last refresh: how far log weights may have moved
+    bint normalised             # a cell and its reference: every z is one, weight is q
     bint dirty                  # digits were lost in a z: refresh before the next walk
     double objective
     double dual_gap
