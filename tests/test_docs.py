@@ -109,3 +109,10 @@ def test_links_are_checked(tmp_path):
         "a.html: sub/index.html#no names a place that is not there",
     ]
     assert (n_within, n_out) == (5, 2)
+
+
+def test_versions_agree():
+    """The version stands in three files: the package says what meson builds and what is to be cited."""
+    built = re.search(r"^  version: '(.+)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert built[1] == cited[1] == sl1max.__version__
