@@ -92,6 +92,18 @@ class TestEveryModel:
         assert_array_equal(solver.weights("c"), before)
 
 
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_an_example_without_weight_is_not_heard_however_loud(distribution, classes):
+    """Its score would leave nothing of the others' weights."""
+    _, X, y = make_data(values="unit")
+    X[0] = 1e4 * np.sign(np.arange(X.shape[1]) % 2 - 0.5)
+    weight = np.ones(len(y))
+    weight[0] = 0
+    options = {"distribution": distribution, "classes": classes, "beta_rule": "count", "sample_weight": weight}
+    solver = sl1max.Solver(sl1max.Problem(X, y, **options), tol=1e-6)
+    assert_same_model(run(solver), sl1max.fit(X, y, tol=1e-6, **options), tol=1e-6)
+
+
 def test_soft_labels():
     rng, X, _ = make_data()
     shares, other = rng.dirichlet(np.ones(3), size=(2, len(X)))

@@ -195,13 +195,15 @@ cdef inline double mixed_divergence(const problem_t* problem, state_t* state, do
         for i in range(m):
             tilt = tilt_at(problem, state, c, i)
             q = state.weight[c * m + i] * state.inv_z[0 if problem.pooled else i]
-            total += ((1.0 if problem.pooled else problem.mass[i])
-                      * cell_divergence(q, tilt, problem.target[c * m + i], t))
+            if problem.mass[i] > 0.0:
+                total += ((1.0 if problem.pooled else problem.mass[i])
+                          * cell_divergence(q, tilt, problem.target[c * m + i], t))
     if problem.reference > 0.0:
         for i in range(m):
             rest = 1.0 - problem.target[i]
             q = problem.reference * exp(-state.shift[i]) * state.inv_z[i]
-            total += problem.mass[i] * cell_divergence(q, -state.lift[i], rest, t)
+            if problem.mass[i] > 0.0:
+                total += problem.mass[i] * cell_divergence(q, -state.lift[i], rest, t)
     return total
 
 

@@ -4,7 +4,7 @@ The implementation is all about normalisation (the paper, section 5), and this i
 (pooled), or one per example. Everything above asks for moments of a column, applies a step, or reads the flow of
 a block, and does not know which it is.
 """
-from libc.math cimport exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, log
 
 from sl1max._core._column cimport (
     MIN_Z, column_axpy, column_moments, column_moments_binary, column_moments_pooled, column_scale,
@@ -51,15 +51,18 @@ cdef inline void refresh_scores(const problem_t* problem, state_t* state) noexce
 
 
 cdef inline void refresh_weights_pooled(const problem_t* problem, state_t* state) noexcept nogil:
-    # shift = score.max(); weight = mass * exp(score - shift); z = weight.sum()
+    # shift = score.max(); weight = mass * exp(score - shift); z = weight.sum(), over the examples that have a mass
     cdef ptr_t m = problem.X.n_rows, c, i
-    cdef double shift = state.score[0], z = 0.0, block_z
-    for c in range(problem.n_blocks * m):
-        shift = max(shift, state.score[c])
+    cdef double shift = -INFINITY, z = 0.0, block_z
+    for c in range(problem.n_blocks):
+        for i in range(m):
+            if problem.mass[i] > 0.0:
+                shift = max(shift, state.score[c * m + i])
     for c in range(problem.n_blocks):
         block_z = 0.0
         for i in range(m):
-            state.weight[c * m + i] = problem.mass[i] * exp(state.score[c * m + i] - shift)
+            state.weight[c * m + i] = (problem.mass[i] * exp(state.score[c * m + i] - shift)
+                                       if problem.mass[i] > 0.0 else 0.0)
             block_z += state.weight[c * m + i]
         z += block_z
     state.shift[0] = shift
