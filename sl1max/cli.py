@@ -26,7 +26,7 @@ from sl1max.inputs import OPTIONS
 from sl1max.metrics import top_class_error
 from sl1max.model import LOG_HALF, Model
 from sl1max.persistence import check_writable, load, replacing
-from sl1max.svmlight import read_bytes, read_svmlight
+from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
 
 DATA_SETS = ("webkb", "reuters", "supertags")
 OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
@@ -519,11 +519,8 @@ def predict(args):
     model = load_model(args.model)
     if args.output is not None:
         check_writable(args.output)
-    # Labels in the file are not looked at, so that any number of them will do.
-    examples = read_examples(
-        args.data, label_sets=True, zero_based=args.zero_based, n_features=model.n_features, with_y=False
-    )
-    lines = prediction_lines(model, examples.X, top=args.top, proba=args.proba, as_json=args.json)
+    pieces = read_rows(args.data, args.zero_based, model.n_features)
+    lines = prediction_lines(model, pieces, top=args.top, proba=args.proba, as_json=args.json)
     if args.output is None:
         for line in lines:
             print(line)
@@ -534,13 +531,28 @@ def predict(args):
     return OK
 
 
-def prediction_lines(model, X, *, top, proba, as_json):
+def read_rows(path, zero_based, n_features):
+    """The examples of a file in pieces; a svmlight file is never in memory as a whole."""
+    if _is_npz(path):
+        yield read_examples(path, n_features=n_features, with_y=False).X
+        return
+    with blamed_on(path):
+        n_rows = 0
+        # Labels are not looked at, so that any number of them will do.
+        for piece in read_svmlight_pieces(path, multilabel=True, zero_based=zero_based, n_features=n_features):
+            n_rows += piece.X.shape[0]
+            yield piece.X
+        if not n_rows:
+            raise ValueError("no examples, only blank lines and comments")
+
+
+def prediction_lines(model, pieces, *, top, proba, as_json):
     """A line for each example."""
     labels = model.classes.tolist()
     if proba and not as_json:
         yield "\t".join(map(str, labels))
     sets = model.indicator and model.kind == "independent"
-    for rows in chunks(model, X):
+    for rows in (rows for X in pieces for rows in chunks(model, X)):
         if proba or top is not None:
             for probs in model.proba(rows):
                 if proba and not as_json:

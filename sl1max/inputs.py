@@ -7,6 +7,7 @@ has the right form (an index-sorted int32 CSC matrix, a column-major float64 arr
 from __future__ import annotations
 
 import numbers
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,6 +28,7 @@ OPTIONS = {
 
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
 MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
+ENTRIES_AT_ONCE = 1 << 24  # of a matrix for prediction
 MAX_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 
 
@@ -74,13 +76,18 @@ class Data:
         return Columns(*core_buffers(self.matrix, self.binary))
 
     def __getstate__(self):
-        """All but ``columns``, which another process makes anew; an offset that all classes share goes once."""
+        """All but ``columns``, which another process makes anew.
+
+        An offset that all classes share goes once; of a matrix in files go their names.
+        """
         state = {name: value for name, value in self.__dict__.items() if name != "columns"}
+        state["matrix"] = _refer(self.matrix)
         if self.offset is not None and self.offset.strides[1] == 0:
             state["offset"] = self.offset[:, :1]
         return state
 
     def __setstate__(self, state):
+        state["matrix"] = _resolve(state["matrix"])
         if state["offset"] is not None:
             state["offset"] = np.broadcast_to(state["offset"], state["labels"].shape)
         self.__dict__.update(state)
@@ -176,6 +183,70 @@ def read_rows(X, n_features) -> Rows:
     return Rows(*X.shape, X.indptr.astype(np.int64), indices, np.ascontiguousarray(X.data))
 
 
+def read_row_pieces(X, n_features):
+    """X for prediction as `Rows`, in pieces if it is large, so that what is converted and checked at a time is not."""
+    X = as_array(X)
+    width = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else n_features
+    size = max(int(ENTRIES_AT_ONCE / max(width, 1)), 1)
+    if X.ndim != 2 or X.shape[0] <= size or getattr(X, "format", "csr") != "csr":
+        yield read_rows(X, n_features)
+        return
+    for first in range(0, X.shape[0], size):
+        yield read_rows(X[first : first + size], n_features)
+
+
+def read_piece(X) -> sparse.csr_array:
+    """Some rows as a canonical csr_array; of no rows, too."""
+    X = sparse.csr_array(_as_float(_open_features(X)) if min(np.shape(X)) else X, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+# Arrays in files
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Where an array is in a file, to be mapped again by another process."""
+
+    path: str
+    dtype: np.dtype
+    shape: tuple
+    offset: int
+
+    @classmethod
+    def find(cls, array):
+        """That of an array that is mapped, else None."""
+        base = array
+        while base is not None and not isinstance(base, np.memmap):
+            base = getattr(base, "base", None)
+        if base is None or base.filename is None or not array.flags.c_contiguous or not array.size:
+            return None
+        while isinstance(base.base, np.memmap):
+            base = base.base
+        shift = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return cls(os.path.abspath(base.filename), array.dtype, array.shape, base.offset + shift)
+
+    def open(self):
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+
+def _refer(matrix):
+    """A sparse matrix whose arrays are in files, as (shape, references); other ones as they are."""
+    if not sparse.issparse(matrix):
+        return matrix
+    found = [Mapped.find(array) for array in (matrix.data, matrix.indices)]
+    return matrix if None in found else (matrix.shape, found, matrix.indptr)
+
+
+def _resolve(matrix):
+    if not isinstance(matrix, tuple):
+        return matrix
+    shape, (data, indices), indptr = matrix
+    return sparse.csc_array((data.open(), indices.open(), indptr), shape=shape)
+
+
 # Matrices
 
 
@@ -261,16 +332,21 @@ def _to_columns(X):
         X = sparse.csc_array((X[rows, cols].astype(np.float64), rows, indptr), shape=X.shape)
     # Ones are moved as bytes, an eighth of the traffic of doubles.
     ones = bool((X.data == 1).all())
-    X = (_with_data(X, np.ones(len(X.data), np.int8)) if ones else _as_float(X)).tocsc()
+    X = (_with_data(X, _byte_ones(X.data)) if ones else _as_float(X)).tocsc()
     if not X.has_canonical_format:
         X = sparse.csc_array((X.data.astype(np.float64), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
-    if (X.data == 1).all():
-        return _with_data(X, np.ones(len(X.data), np.int8)), True
+    if ones or (X.data == 1).all():
+        return _with_data(X, _byte_ones(X.data)), True
     return X, False
+
+
+def _byte_ones(data):
+    """As many ones, a byte each; what is already that stays where it is, e.g. in a file."""
+    return data if data.dtype == np.int8 else np.ones(len(data), np.int8)
 
 
 def _with_data(X, data):

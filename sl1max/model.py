@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sl1max._core._scoring import Weights, score_rows, top_rows
-from sl1max.inputs import read_offset, read_rows
+from sl1max.inputs import read_offset, read_row_pieces, read_rows
 from sl1max.moments import IN_CLASS
 
 if TYPE_CHECKING:
@@ -262,11 +262,10 @@ class Model:
         >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
         ['spam', 'ham']
         """
-        rows = read_rows(X, self.n_features)
-        offset = self._read_offset(offset, rows.n_rows)
         if self.indicator and self.kind == "independent":
-            return self._predict_indicator(rows, offset, n_jobs)
-        return self.classes[self._top(rows, offset, 1, n_jobs)[0][:, 0]]
+            rows = read_rows(X, self.n_features)
+            return self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
+        return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
 
     def _predict_indicator(self, rows, offset, n_jobs):
         # p(y_c = 1|x) > 0.5, in terms of the decision values
@@ -305,7 +304,8 @@ class Model:
     def top_k(self, X: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k classes with the greatest decision values for each example, best first.
 
-        One row of scores is held at a time: no array (n_samples, n_classes) is made.
+        One row of scores is held at a time: no array (n_samples, n_classes) is made. Of a CSR matrix, which may be
+        memory-mapped, a part is looked at at a time.
 
         Parameters
         ----------
@@ -332,10 +332,19 @@ class Model:
         """
         if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
             raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
-        order, decision = self._top(read_rows(X, self.n_features), None, k, n_jobs)
+        order, decision = self._top(X, None, k, n_jobs)
         return self.classes[order], decision
 
-    def _top(self, rows, offset, k, n_jobs):
+    def _top(self, X, offset, k, n_jobs):
+        """Numbers and decision values of the k best classes of each example."""
+        if offset is not None:
+            rows = read_rows(X, self.n_features)
+            return self._top_of(rows, self._read_offset(offset, rows.n_rows), k, n_jobs)
+        found = [self._top_of(rows, None, k, n_jobs) for rows in read_row_pieces(X, self.n_features)]
+        order, decision = zip(*found, strict=True)
+        return np.concatenate(order), np.concatenate(decision)
+
+    def _top_of(self, rows, offset, k, n_jobs):
         order = np.empty((rows.n_rows, k), np.int32)
         decision = np.empty((rows.n_rows, k))
 

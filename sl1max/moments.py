@@ -24,12 +24,13 @@ class ClassSums:
     """Sums over the cells of each block of every column of a matrix."""
 
     def __init__(self, matrix, cells, mass):
-        self._total = matrix.T @ mass
         if sparse.issparse(matrix):
             cells = cells.tocsr()
-            products = [columns.T @ cells for columns in column_chunks(matrix)]
-            self._by_class = sparse.vstack(products, format="csc")
+            products = [(columns.T @ mass, columns.T @ cells) for columns in column_chunks(matrix)]
+            self._total = np.concatenate([total for total, _ in products])
+            self._by_class = sparse.vstack([by_class for _, by_class in products], format="csc")
         else:
+            self._total = matrix.T @ mass
             self._by_class = np.asfortranarray((cells.T @ matrix).T)
 
     def block(self, c, side):

@@ -6,6 +6,7 @@ import itertools
 import lzma
 import os
 import zlib
+from collections.abc import Iterator
 from typing import BinaryIO, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from sl1max._core import _svmlight
 
-__all__ = ["SvmlightData", "read_svmlight", "write_svmlight"]
+__all__ = ["SvmlightData", "read_svmlight", "read_svmlight_pieces", "write_svmlight"]
 
 File: TypeAlias = str | os.PathLike[str]
 Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
@@ -95,11 +96,93 @@ def read_svmlight(
     >>> classes
     array([1., 3.])
     """
+    _check_choices(multilabel, zero_based)
+    name, text = read_bytes(file)
+    data = _parse(name, text, 0, multilabel, zero_based, n_features)
+    if data is None:
+        raise ValueError(f"{name}: no examples, only blank lines and comments")
+    return data
+
+
+def read_svmlight_pieces(
+    file: File,
+    *,
+    multilabel: bool = False,
+    zero_based: bool = False,
+    n_features: int | None = None,
+    n_bytes: int = 1 << 24,
+) -> Iterator[SvmlightData]:
+    """Read a svmlight file piece by piece, for files larger than memory.
+
+    Parameters
+    ----------
+    file : str or path-like
+        Plain, gzip, xz or bzip2, told apart by content.
+    multilabel, zero_based : bool, default=False
+        As in :func:`read_svmlight`; a piece does not show what the whole file is.
+    n_features : int, optional
+        Number of columns; otherwise a piece is as wide as it needs to be.
+    n_bytes : int
+        Text that is parsed at a time; pieces end with a line.
+
+    Yields
+    ------
+    SvmlightData
+        The next rows. For a multi-label file ``classes`` are those of the piece.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sl1max.svmlight import read_svmlight_pieces, write_svmlight
+    >>> path = os.path.join(tempfile.mkdtemp(), "data.svm.gz")
+    >>> write_svmlight([[0.5, 0, 2], [0, 1, 0], [0, 0, 1]], [1, 2, 1], path)
+    >>> [piece.X.shape for piece in read_svmlight_pieces(path, n_features=3, n_bytes=20)]
+    [(2, 3), (1, 3)]
+    """
+    _check_choices(multilabel, zero_based)
+    name, n_lines = os.fspath(file), 0
+    for text in _text_pieces(name, n_bytes):
+        data = _parse(name, text, n_lines, multilabel, zero_based, n_features)
+        n_lines += text.count(b"\n")
+        if data is not None:
+            yield data
+
+
+def _check_choices(multilabel, zero_based):
     if multilabel not in (True, False, "auto"):
         raise ValueError(f"multilabel must be True, False or 'auto', got {multilabel!r}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    name, text = read_bytes(file)
+
+
+def _text_pieces(name, n_bytes):
+    """The decompressed text in pieces of whole lines."""
+    with open(name, "rb") as stream:
+        start = stream.read(6)
+    if not start:
+        raise ValueError(f"{name}: the file is empty (0 bytes)")
+    module = next((module for magic, module in _COMPRESSIONS.values() if start.startswith(magic)), None)
+    rest = b""
+    with open(name, "rb") if module is None else module.open(name, "rb") as stream:
+        while True:
+            try:
+                text = stream.read(n_bytes)
+            except _DECOMPRESSION_ERRORS as error:
+                if module is None:
+                    raise
+                raise ValueError(f"{name}: damaged {module.__name__} file: {error}") from None
+            if not text:
+                break
+            lines, end, rest_of_line = (rest + text).rpartition(b"\n")
+            rest = rest_of_line
+            if end:
+                yield lines + end
+    if rest:
+        yield rest
+
+
+def _parse(name, text, n_lines_before, multilabel, zero_based, n_features):
+    """The examples in a text that so many lines precede; None if it has none."""
     n_rows, n_labels, n_entries = _svmlight.count(text)
     labels, label_ptr = np.empty(n_labels), np.empty(n_rows + 1, dtype=np.int64)
     indices, values = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
@@ -108,11 +191,11 @@ def read_svmlight(
         found = _svmlight.parse(text, labels, label_ptr, indices, values, indptr, lines)
     except _svmlight.ParseError as error:
         line, message = error.args
-        raise ValueError(f"{name}:{line}: {message}") from None
+        raise ValueError(f"{name}:{n_lines_before + line}: {message}") from None
     n_rows, n_labels, n_entries, min_index, max_index, max_line = found
     if n_rows == 0:
-        raise ValueError(f"{name}: no examples, only blank lines and comments")
-    labels, label_ptr, lines = labels[:n_labels], label_ptr[: n_rows + 1], lines[:n_rows]
+        return None
+    labels, label_ptr, lines = labels[:n_labels], label_ptr[: n_rows + 1], n_lines_before + lines[:n_rows]
     indices, values, indptr = indices[:n_entries], values[:n_entries], indptr[: n_rows + 1]
 
     one_based = min_index > 0 if zero_based == "auto" else not zero_based
@@ -124,7 +207,8 @@ def read_svmlight(
     if n_features is None:
         n_features = max_index + 1 - one_based if n_entries else 0
     elif max_index - one_based >= n_features:
-        raise ValueError(f"{name}:{max_line}: feature index {max_index}, but n_features is {n_features}")
+        line = n_lines_before + max_line
+        raise ValueError(f"{name}:{line}: feature index {max_index}, but n_features is {n_features}")
     X = _csr(values, indices, indptr, n_features)
     y, classes = _labels(name, multilabel, labels, label_ptr, lines)
     return SvmlightData(X, y, classes)

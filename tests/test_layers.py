@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "plot": {"explain"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
     "reduction": {"_core", "inputs", "model", "moments", "monitor", "regularization"},
+    "chunks": {"inputs", "model", "persistence"},
     "engine": {"monitor"},
     "checkpoint": {"exceptions", "inputs", "persistence", "reduction"},
     "fit": {

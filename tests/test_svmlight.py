@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sl1max.svmlight import read_svmlight, write_svmlight
+from sl1max.svmlight import read_svmlight, read_svmlight_pieces, write_svmlight
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 # scikit-learn writes 16 digits, which takes the largest numbers over the edge.
@@ -312,3 +312,52 @@ class TestBadData:
     def test_unwritable(self, tmp_path):
         with pytest.raises(OSError, match="nowhere"):
             write_svmlight([[1.0]], [1], tmp_path / "nowhere" / "data.svm")
+
+
+class TestPieces:
+    TEXT = b"# a comment\n1 1:1 3:0.5\n\n2 2:1\n1 1:1 4:2\n3 3:1"
+
+    @pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
+    @pytest.mark.parametrize("n_bytes", [1, 5, 14, 30, 1000])
+    def test_the_same_as_the_whole(self, tmp_path, ending, n_bytes):
+        compress = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[ending]
+        path = tmp_path / "data.svm"
+        path.write_bytes(compress(self.TEXT))
+        pieces = list(read_svmlight_pieces(path, n_features=4, n_bytes=n_bytes))
+        whole = read(self.TEXT, zero_based=False)
+        assert len(pieces) > 1  # the last line has no end of line
+        np.testing.assert_array_equal(sp.vstack([piece.X for piece in pieces]).toarray(), whole.X.toarray())
+        np.testing.assert_array_equal(np.concatenate([piece.y for piece in pieces]), whole.y)
+
+    def test_several_labels(self, tmp_path):
+        path = tmp_path / "data.svm"
+        path.write_bytes(b"1,3 1:1\n 2:1\n2 1:1\n")
+        first, second, third = read_svmlight_pieces(path, multilabel=True, n_bytes=1)
+        assert first.classes.tolist() == [1, 3] and third.classes.tolist() == [2]
+        assert second.y.shape == (1, 0) and second.X.shape == (1, 2)
+
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            (b"1 x:1", "expected index:value"),
+            (b"1 0:1", "feature index 0 in a one-based file"),
+            (b"1 9:1", "feature index 9, but n_features is 4"),
+            (b"1,2 1:1", "2 labels in a single-label file"),
+        ],
+    )
+    def test_lines_are_counted_through(self, tmp_path, line, message):
+        path = tmp_path / "data.svm"
+        path.write_bytes(self.TEXT + b"\n" + line)
+        with pytest.raises(ValueError, match=rf"data\.svm:7: {message}"):
+            list(read_svmlight_pieces(path, n_features=4, n_bytes=8))
+
+    def test_bad_files(self, tmp_path):
+        path = tmp_path / "data.svm"
+        path.write_bytes(b"")
+        with pytest.raises(ValueError, match="the file is empty"):
+            list(read_svmlight_pieces(path))
+        path.write_bytes(gzip.compress(self.TEXT)[:-12])
+        with pytest.raises(ValueError, match="damaged gzip file"):
+            list(read_svmlight_pieces(path))
+        path.write_bytes(b"# nothing\n")
+        assert list(read_svmlight_pieces(path)) == []

@@ -1,0 +1,234 @@
+"""Matrices larger than memory: made from pieces, kept in files, and mapped into memory where they are needed.
+
+A stored matrix is a folder with the arrays of a CSR or CSC matrix, indptr.npy, indices.npy and data.npy, and its shape
+in matrix.json. `sl1max.fit` reads stored columns, and predictions stored rows, without a copy; worker processes that
+see the folder map it themselves, and are not sent its content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from sl1max.inputs import MAX_INDEX, read_piece
+from sl1max.model import Matrix
+from sl1max.persistence import replacing
+
+ARRAYS = ("indptr", "indices", "data")
+
+
+def store_columns(
+    pieces: Iterable[Matrix] | Callable[[], Iterable[Matrix]],
+    folder: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+) -> sparse.csc_array:
+    """Put a matrix that comes in pieces of rows into files, column by column, as `sl1max.fit` wants it.
+
+    Two passes are made over the pieces: one counts, one fills.
+
+    Parameters
+    ----------
+    pieces : iterable of arrays or sparse matrices, or function that returns one
+        The rows, from the first to the last; a function, if they can be gone through only once each time.
+    folder : str or path-like
+        Made if it does not exist; a matrix in it is replaced.
+    n_features : int, optional
+        Number of columns, if no piece shows all.
+
+    Returns
+    -------
+    csc_array
+        The matrix, mapped into memory, read-only. Where all entries are ones they are kept as bytes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import sl1max
+    >>> from sl1max.chunks import store_columns
+    >>> X, y = np.array([[1, 0], [1, 1], [0, 1], [0, 1]]), ["spam", "spam", "ham", "ham"]
+    >>> columns = store_columns([X[:2], X[2:]], tempfile.mkdtemp())
+    >>> bool((sl1max.fit(columns, y).weights != sl1max.fit(X, y).weights).nnz == 0)
+    True
+    """
+    count = _Count.of(pieces, n_features)
+    with _Stored(folder, "csc", count) as stored:
+        end = np.concatenate([[0], np.cumsum(count.in_column)])
+        stored.indptr[:] = end
+        free = end[:-1].copy()
+        first = 0
+        for piece in _open_pieces(pieces):
+            columns = piece.tocsc()
+            sizes = np.diff(columns.indptr)
+            place = np.arange(columns.nnz) + np.repeat(free[: len(sizes)] - columns.indptr[:-1], sizes)
+            stored.indices[place] = columns.indices + first
+            stored.data[place] = columns.data
+            free[: len(sizes)] += sizes
+            first += columns.shape[0]
+    return open_matrix(folder)
+
+
+def store_rows(
+    pieces: Iterable[Matrix] | Callable[[], Iterable[Matrix]],
+    folder: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+) -> sparse.csr_array:
+    """Put a matrix that comes in pieces of rows into files, row by row, for predictions.
+
+    Parameters
+    ----------
+    pieces, folder, n_features :
+        As in `store_columns`.
+
+    Returns
+    -------
+    csr_array
+        The matrix, mapped into memory, read-only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sl1max.chunks import store_rows
+    >>> X = np.array([[1, 0], [1, 1], [0, 1]])
+    >>> store_rows([X[:2], X[2:]], tempfile.mkdtemp()).toarray()
+    array([[1, 0],
+           [1, 1],
+           [0, 1]], dtype=int8)
+    """
+    count = _Count.of(pieces, n_features)
+    with _Stored(folder, "csr", count) as stored:
+        stored.indptr[0] = 0
+        first = entry = 0
+        for piece in _open_pieces(pieces):
+            last, end = first + piece.shape[0], entry + piece.nnz
+            stored.indptr[first + 1 : last + 1] = entry + piece.indptr[1:].astype(np.int64)
+            stored.indices[entry:end] = piece.indices
+            stored.data[entry:end] = piece.data
+            first, entry = last, end
+    return open_matrix(folder)
+
+
+def open_matrix(folder: str | os.PathLike[str]) -> sparse.csr_array | sparse.csc_array:
+    """A stored matrix, mapped into memory, read-only.
+
+    Raises
+    ------
+    ValueError
+        The folder has no stored matrix, or not a whole one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sl1max.chunks import open_matrix, store_rows
+    >>> folder = tempfile.mkdtemp()
+    >>> store_rows([[[1, 0, 2]]], folder).shape
+    (1, 3)
+    >>> open_matrix(folder).shape
+    (1, 3)
+    """
+    folder = Path(folder)
+    try:
+        text = json.loads((folder / "matrix.json").read_text())
+        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")]
+        kind = {"csr": sparse.csr_array, "csc": sparse.csc_array}[text["format"]]
+        return kind(tuple(arrays), shape=tuple(text["shape"]))
+    except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder}: not a matrix that sl1max.chunks has stored ({error})") from error
+
+
+def row_pieces(X: Matrix, n_rows: int = 1 << 16) -> Iterator[Matrix]:
+    """The rows of a matrix, so many at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sl1max.chunks import row_pieces
+    >>> [piece.shape for piece in row_pieces(np.eye(5), 2)]
+    [(2, 5), (2, 5), (1, 5)]
+    """
+    for first in range(0, X.shape[0], n_rows):
+        yield X[first : first + n_rows]
+
+
+def _open_pieces(pieces):
+    """Canonical csr_arrays."""
+    for piece in pieces() if callable(pieces) else pieces:
+        yield read_piece(piece)
+
+
+@dataclass(frozen=True)
+class _Count:
+    """Sizes of a matrix, and how many entries each column has."""
+
+    shape: tuple[int, int]
+    in_column: np.ndarray
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, pieces, n_features):
+        if isinstance(pieces, Iterator):
+            raise ValueError(
+                "pieces can be gone through only once: give a list, or a function that returns an iterator"
+            )
+        n_rows, in_column, dtype = 0, np.zeros(n_features or 0, np.int64), np.dtype(np.int8)
+        for piece in _open_pieces(pieces):
+            if n_features is not None and piece.shape[1] > n_features:
+                raise ValueError(f"a piece has {piece.shape[1]} features, but n_features is {n_features}")
+            n_rows += piece.shape[0]
+            found = np.bincount(piece.indices, minlength=max(piece.shape[1], len(in_column)))
+            found[: len(in_column)] += in_column
+            in_column = found
+            if dtype != np.float64 and not (piece.data == 1).all():
+                dtype = np.dtype(np.float64)
+        if not n_rows or not len(in_column):
+            raise ValueError("there are no rows or no features in the pieces")
+        return cls((n_rows, len(in_column)), in_column, dtype)
+
+
+class _Stored:
+    """Arrays of a matrix in files of their full size, to be filled; complete once the context is left without error."""
+
+    def __init__(self, folder, kind, count):
+        self._folder = Path(folder)
+        self._text = {"format": kind, "shape": [int(size) for size in count.shape]}
+        n_entries = int(count.in_column.sum())
+        index = np.int32 if n_entries <= MAX_INDEX else np.int64
+        n_starts = count.shape[kind == "csc"] + 1
+        self._kinds = {"indptr": (index, n_starts), "indices": (index, n_entries), "data": (count.dtype, n_entries)}
+
+    def __enter__(self):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "matrix.json").unlink(missing_ok=True)
+        for name, (dtype, size) in self._kinds.items():
+            setattr(self, name, make_file(self._folder / f"{name}.npy", dtype, size))
+        return self
+
+    def __exit__(self, kind, *_):
+        for name in ARRAYS:
+            array = self.__dict__.pop(name)
+            if kind is None and len(array):
+                array.flush()
+        if kind is None:
+            with replacing(self._folder / "matrix.json") as stream:
+                stream.write(json.dumps(self._text).encode())
+
+
+def make_file(path, dtype, size):
+    """An array in a new file, all of which is on the disk: writing to a map that is not would end the process."""
+    if not size:
+        np.save(path, np.empty(0, dtype))
+        return np.empty(0, dtype)
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(size,))
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, os.path.getsize(path))
+    return array
