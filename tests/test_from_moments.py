@@ -216,7 +216,7 @@ def test_means_that_cannot_be_met_together_are_named():
     """The second feature is never there without the first."""
     X = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 0]])
     message = (
-        r"together: of \+1 feature\[1\] -(1|0.99\d) feature\[0\] they ask, within their betas, for a mean of at "
+        r"together: of \+1 feature\[1\] -\S+ feature\[0\] they ask, within their betas, for a mean of at "
         r"least 0.2\d*, but over the background it is at most 0"
     )
     with pytest.raises(sl1max.InfeasibleMomentsError, match=message):
