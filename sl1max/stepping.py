@@ -8,6 +8,7 @@ on from them: nothing of X is copied or converted again.
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sl1max.fit import ALGORITHMS, reduce_data, warn_constant
-from sl1max.inputs import change_labels, check_options, check_values, check_warm_start, read_beta, read_data
+from sl1max.inputs import (
+    change_labels,
+    check_options,
+    check_values,
+    check_warm_start,
+    read_beta,
+    read_data,
+    read_offset,
+)
 from sl1max.model import Matrix, Model
 from sl1max.moments import IN_CLASS
 
@@ -81,6 +90,12 @@ class Problem:
         return change_labels(
             data, y, distribution=self._distribution, multilabel=self._multilabel, sample_weight=sample_weight
         )
+
+    def _shift(self, data, offset):
+        if offset is not None:
+            cancels = self._distribution == "conditional" and data.exclusive
+            offset = read_offset(offset, *data.labels.shape, per_example_cancels=cancels)
+        return replace(data, offset=offset)
 
     def _reduce(self, data, beta, warm_start=None):
         return reduce_data(data, self._distribution, beta, self._beta_rule, self._fit_intercept, warm_start)
@@ -225,6 +240,16 @@ class Solver:
         beta : float or array of shape (n_features,) or (n_classes, n_features)
         """
         self._beta = self._problem._read_beta(beta)
+        self._take_up()
+
+    def set_offset(self, offset: ArrayLike | None) -> None:
+        """Another default distribution; None: none.
+
+        Parameters
+        ----------
+        offset : array of shape (n_samples,) or (n_samples, n_classes)
+        """
+        self._data = self._problem._shift(self._data, offset)
         self._take_up()
 
     def weights(self, label: Any) -> np.ndarray:

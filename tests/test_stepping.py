@@ -131,6 +131,19 @@ def test_offset_stays():
     assert_same_model(run(solver), sl1max.fit(X, y, offset=offset, sample_weight=weight, tol=TOL))
 
 
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_another_offset(distribution, classes):
+    rng, X, y = make_data()
+    first, second = rng.normal(size=(2, len(y), 3))
+    options = {"distribution": distribution, "classes": classes}
+    solver = sl1max.Solver(sl1max.Problem(X, y, offset=first, **options), tol=TOL)
+    run(solver)
+    solver.set_offset(second)
+    assert_same_model(run(solver), sl1max.fit(X, y, offset=second, tol=TOL, **options))
+    solver.set_offset(None)
+    assert_same_model(run(solver), sl1max.fit(X, y, tol=TOL, **options))
+
+
 def test_unlabelled_examples_wait_for_their_labels():
     rng, X, _ = make_data()
     shares = rng.dirichlet(np.ones(3), size=len(X))
@@ -294,4 +307,6 @@ class TestErrors:
             solver.reweight(-np.ones(len(y)))
         with pytest.raises(ValueError, match="beta must not be negative"):
             solver.set_beta(-1)
+        with pytest.raises(ValueError, match="offset with one value per example cancels"):
+            solver.set_offset(np.zeros(len(y)))
         assert solver.result().objective == before
