@@ -22,7 +22,7 @@ TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutp
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
     "distribution", "classes", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
-    "multilabel", "n_jobs", "callback", "verbose",
+    "multilabel", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
 
@@ -255,6 +255,11 @@ class MaxentClassifier(MaxentPredictor):
         Draws the validation examples.
     verbose : int
         1: progress on stderr, a bar on a terminal, else plain lines.
+    checkpoint : str or path-like, optional
+        A file that takes every class as it is finished; if it is there already, `fit` goes on from it. Not with
+        early stopping.
+    on_interrupt : {"raise", "return"}
+        "return": Ctrl-C ends `fit` with the model as far as it has come, see `sl1max.fit`. Not with early stopping.
 
     Attributes
     ----------
@@ -313,6 +318,8 @@ class MaxentClassifier(MaxentPredictor):
         callback=None,
         random_state=None,
         verbose=0,
+        checkpoint=None,
+        on_interrupt="raise",
     ):
         self.distribution = distribution
         self.classes = classes
@@ -332,6 +339,8 @@ class MaxentClassifier(MaxentPredictor):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
 
     def fit(
         self,

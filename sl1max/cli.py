@@ -21,6 +21,7 @@ import numpy as np
 from scipy import sparse
 
 import sl1max
+from sl1max.exceptions import CheckpointError, FitError
 from sl1max.explain import Table, class_number, top_features
 from sl1max.inputs import OPTIONS
 from sl1max.metrics import top_class_error
@@ -36,7 +37,7 @@ EXIT_CODES = """\
 exit codes:
   0    done
   2    wrong usage, unreadable or unwritable file, impossible data; one line on stderr says which
-  3    train: the model was saved, but its duality gap stayed above the target
+  3    train: the model was saved, but its duality gap stayed above the target, or classes are missing
   130  interrupted
 """
 DATA_HELP = """\
@@ -60,6 +61,7 @@ examples:
   sl1max train train.svm model.sl1max --distribution joint --beta 0.3 --jobs 4
   sl1max train train.svm model.sl1max --beta 1 --beta-rule count     (C = 1 of scikit-learn)
   sl1max train X.npz model.sl1max --labels y.npy --holdout 0.2 --seed 1
+  sl1max train train.svm model.sl1max --checkpoint train.ckpt        (again after a crash: it goes on)
   sl1max train train.svm model.sl1max --learner adaboost --rounds 200
   sl1max train train.svm model.sl1max --learner auto --jobs 4        (the best of all, and what was tried)
 
@@ -154,6 +156,8 @@ def main(argv=None) -> int:
             return OK
         named = error.filename is not None and error.strerror is not None
         return _complain(f"{error.filename}: {error.strerror}" if named else error)
+    except FitError as error:
+        return _complain(error)
     except MemoryError as error:
         return _complain(f"not enough memory: {error}")
     except KeyboardInterrupt:
@@ -243,7 +247,7 @@ CHOICES = {
 }  # fmt: skip
 
 # Options of train that belong to one learner; those of the others are named by the parameters they set.
-MAXENT_DEFAULTS = {"beta": 0.5, "tol": 1e-4, "max_iter": None} | {
+MAXENT_DEFAULTS = {"beta": 0.5, "tol": 1e-4, "max_iter": None, "checkpoint": None, "save_interrupted": False} | {
     name: default for name, (default, _) in CHOICES.items()
 }
 LEARNER_OPTIONS = {
@@ -288,6 +292,12 @@ def _add_train(commands):
         "--holdout", type=float, metavar="SHARE", help="keep this share of the examples apart to test on"
     )
     command.add_argument("--seed", type=int, default=0, help="of the choice that --holdout makes (0)")
+    command.add_argument(
+        "--checkpoint", metavar="FILE", help="keep finished classes there; if it exists, go on from it"
+    )
+    command.add_argument(
+        "--save-interrupted", action="store_true", help="on Ctrl-C, save the model as far as it has come"
+    )
     command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
     _add_json(command)
 
@@ -490,7 +500,8 @@ def learn(args, examples):
     }
     if args.learner == "maxent":
         options = {name: getattr(args, name) for name in MAXENT_DEFAULTS}
-        return sl1max.fit(examples.X, examples.y, **options, **shared), None
+        options["on_interrupt"] = "return" if options.pop("save_interrupted") else "raise"
+        return fit_or_part(examples, options | shared), None
     given = {
         name: getattr(args, option)
         for option, name in LEARNER_OPTIONS[args.learner].items()
@@ -502,6 +513,23 @@ def learn(args, examples):
         raise InputError(error) from error
     classifier.fit(examples.X, examples.y)
     return classifier.model_, classifier if args.learner == "auto" else None
+
+
+def fit_or_part(examples, options):
+    """The model; without the classes that failed, if some did, which is said."""
+    try:
+        return sl1max.fit(examples.X, examples.y, **options)
+    except CheckpointError as error:
+        raise InputError(error) from error
+    except FitError as error:
+        if error.model is None:
+            raise
+        warnings.warn(str(error), UserWarning, stacklevel=2)
+        return error.model
+    except KeyboardInterrupt:
+        if options["checkpoint"] is not None:
+            print(f"sl1max: what is finished is in {options['checkpoint']}: the same command goes on", file=sys.stderr)
+        raise
 
 
 def check_learner_options(args):

@@ -73,6 +73,9 @@ def fit_early_stopping(
         raise ValueError(
             "early_stopping needs exclusive classes: independent ones have no validation error in common"
         )
+    for name in ("checkpoint", "on_interrupt"):
+        if options.get(name) not in (None, "raise"):
+            raise ValueError(f"{name} cannot be used with early stopping, which trains many models")
     stop_asked = []
 
     def end_round(progress):

@@ -92,6 +92,9 @@ def path(
     >>> int(result.n_nonzero[0]), bool(result.n_nonzero[-1] > 0)
     (0, True)
     """
+    for name in ("checkpoint", "on_interrupt"):
+        if options.get(name) not in (None, "raise"):
+            raise ValueError(f"{name} cannot be used for a path, which is many models")
     if betas is None or isinstance(betas, numbers.Integral):
         betas = spaced_betas(X, y, N_BETAS if betas is None else betas, **options)
     models: list[Model] = []

@@ -16,6 +16,7 @@ from test_fit import MODELS, assert_close_models, assert_equal_models, make_data
 import sl1max
 from sl1max import checkpoint, engine
 from sl1max.checkpoint import Journal
+from sl1max.early_stopping import fit_early_stopping
 from sl1max.exceptions import CheckpointError, FitMemoryError
 
 
@@ -108,6 +109,17 @@ def test_a_class_fails(path, solved, monkeypatch):
     model = sl1max.fit(X, y, classes="independent", checkpoint=path)
     assert solved == [1]
     assert_equal_models(model, sl1max.fit(X, y, classes="independent"))
+
+
+def test_not_for_many_models(path):
+    X, y = make_data()
+    for option in ({"checkpoint": path}, {"on_interrupt": "return"}):
+        (name,) = option
+        with pytest.raises(ValueError, match=f"{name} cannot be used for a path, which is many models"):
+            sl1max.path(X, y, **option)
+        with pytest.raises(ValueError, match=f"{name} cannot be used with early stopping, which trains many models"):
+            fit_early_stopping(X[:40], y[:40], X[40:], y[40:], **option)
+    assert not path.exists()
 
 
 # Which fit it belongs to

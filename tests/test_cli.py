@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from test_engine import break_classes
 
 import sl1max
 from sl1max import cli
@@ -485,6 +486,44 @@ def test_interrupt_and_lack_of_memory(files, capsys, monkeypatch):
     monkeypatch.setattr(sl1max, "fit", raising(MemoryError("lower n_jobs")))
     check_complaint(capsys, "train", "train.svm", "m", says="not enough memory: lower n_jobs")
     assert not Path("m").exists()
+
+
+def test_checkpoint(files, capsys, monkeypatch):
+    train = ("train", "train.svm", "m", "--classes", "independent", "--checkpoint", "m.ckpt")
+    assert run(capsys, *train)[0] == 0
+    first = Path("m").read_bytes()
+    assert run(capsys, *train)[0] == 0
+    assert Path("m").read_bytes() == first
+    check_complaint(capsys, *train, "--beta", "2", says="m.ckpt: the checkpoint is of another fit: beta is 0.5 there")
+    check_complaint(capsys, *train, "--learner", "adaboost", says="--checkpoint is for --learner maxent, not adaboost")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sl1max, "fit", interrupted)
+    says = "sl1max: what is finished is in m.ckpt: the same command goes on\nsl1max: interrupted\n"
+    assert run(capsys, *train) == (cli.INTERRUPTED, "", says)
+
+
+def test_classes_that_fail(files, capsys, monkeypatch):
+    """The others are saved; without any others it is an error."""
+    break_classes(monkeypatch, MemoryError("1 GiB"), [1])
+    code, _, err = run(capsys, "train", "train.svm", "part", "--classes", "independent")
+    assert code == cli.NOT_CONVERGED
+    assert err.startswith("sl1max: warning: not enough memory to train class 1 (MemoryError: 1 GiB): lower n_jobs")
+    assert sl1max.load("part").unfinished.tolist() == [1]
+    break_classes(monkeypatch, MemoryError("1 GiB"), [None])
+    check_complaint(capsys, "train", "train.svm", "m", says="not enough memory to train the model (MemoryError: 1 GiB)")
+
+
+def test_save_interrupted(files, capsys, monkeypatch):
+    break_classes(monkeypatch, KeyboardInterrupt(), [1])
+    train = ("train", "train.svm", "part", "--classes", "independent")
+    assert run(capsys, *train)[0] == cli.INTERRUPTED
+    assert not Path("part").exists()
+    code, _, err = run(capsys, *train, "--save-interrupted")
+    assert code == cli.NOT_CONVERGED and "sl1max.fit was interrupted: " in err
+    assert len(sl1max.load("part").unfinished) > 0
 
 
 def test_warnings_are_left_as_they_were(files, capsys):
