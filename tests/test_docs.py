@@ -69,12 +69,21 @@ def test_blocks(page, tmp_path, monkeypatch):
             assert_same_output(printed, content)
 
 
+REFERENCE = set(re.findall(r"^ +([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE))
+
+
 def test_every_public_name_is_in_the_reference():
     public = {*sl1max.__all__, *sl1max._LAZY}
     public |= {f"exceptions.{name}" for name, value in vars(exceptions).items() if isinstance(value, type)}
     public -= {f"exceptions.{name}" for name in sl1max.__all__}
-    listed = re.findall(r"^ +([\w.]+)$", (DOCS / "api" / "index.rst").read_text(), re.MULTILINE)
-    assert public <= set(listed)
+    assert public <= REFERENCE
+
+
+def test_docstrings_refer_to_what_is_in_the_reference():
+    """Sphinx finds that too, but later."""
+    for path in (ROOT / "sl1max").rglob("*.py"):
+        named = re.findall(r"see `sl1max\.([\w.]+)`", path.read_text())
+        assert set(named) <= REFERENCE, path.name
 
 
 @pytest.mark.parametrize("example", sorted(DOCS.glob("gallery/plot_*.py")), ids=name_of)
