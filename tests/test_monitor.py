@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sl1max
-from sl1max.monitor import Bar, FitProgress, format_seconds, way_done
+from sl1max.monitor import Bar, FitProgress, Lines, format_seconds, way_done
 
 
 class Terminal(io.StringIO):
@@ -81,3 +81,43 @@ def test_way_done():
 
 def test_format_seconds():
     assert [format_seconds(s) for s in (0, 59.6, 61, 3661)] == ["0:00", "1:00", "1:01", "1:01:01"]
+
+
+def test_time_left_by_effort(terminal, monkeypatch):
+    """The first of the classes takes most of the time; those of an earlier call count as done, not as time."""
+    now = [0.0]
+    monkeypatch.setattr("sl1max.monitor.time.monotonic", lambda: now[0])
+    bar = Bar(["a", "b", "c", "d"], [6.0, 1.0, 1.0, 50.0], done=[3])
+    now[0] = 60.0
+    bar.show(FitProgress("a", 9, 1.0, 1e-6, 1e-5), "converged", True, 6.0)
+    assert terminal.drawn()[-1] == f"sl1max: 2/4 classes [{'#' * 18}{'-' * 6}] gap 1.0e-06, 0:20 left"
+
+
+def test_a_bar_of_nothing(terminal):
+    Bar(["a"], [1.0], done=[0]).close()
+    assert terminal.drawn() == []
+
+
+def test_lines_of_thousands_of_classes(capsys, monkeypatch):
+    """One a second, and the last."""
+    now = [0.0]
+    monkeypatch.setattr("sl1max.monitor.time.monotonic", lambda: now[0])
+    lines = Lines(list(range(4000)))
+    for c in range(4000):
+        now[0] += 0.01
+        lines.show(FitProgress(c, 3, 1.0, 1e-6, 1e-5), "converged", True)
+    printed = capsys.readouterr().err.splitlines()
+    assert 35 <= len(printed) <= 41
+    assert re.fullmatch(
+        r"sl1max: 1\d\d/4000 classes, 0:\d\d left; class \d+: 3 iterations, objective 1, gap .*", printed[0]
+    )
+    assert printed[-1].startswith("sl1max: 4000/4000 classes, 0:00 left; class 3999")
+
+
+def test_progress_goes_on_where_a_checkpoint_ended(terminal, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)
+    options = {"classes": "independent", "checkpoint": tmp_path / "fit.checkpoint"}
+    sl1max.fit(X, y, **options)
+    sl1max.fit(X, y, verbose=1, **options)
+    assert terminal.drawn() == []
