@@ -72,13 +72,13 @@ plt.show()
 # ===================== ================== ======= =================
 # model                 % wrong            weights seconds to train
 # ===================== ================== ======= =================
-# plain                 8.21               2,207   15.5
-# independent classes   7.30               2,835   1.0
-# output codes, 55 bits 7.30, 7.46, 7.46   ~30,000 11
+# plain                 8.21               2,215   10.0
+# independent classes   7.30               2,854   1.0
+# output codes, 55 bits 7.30, 7.46, 7.42   ~30,000 5
 # ===================== ================== ======= =================
 #
 # Codes are as accurate as one model for each class, within what 2,520 stories can tell, but each of
 # their questions, about half of all topics against the other half, is harder than "this topic or
-# not" and takes ten times the weights and the time. They are for when there are more classes than
-# one can train models for. (Processor time of one core of an AMD EPYC; Python 3.11.7, numpy 2.4,
+# not": ten times the weights, and five times the training. They are for when there are more classes
+# than one can train models for. (Processor time of one core of an AMD EPYC; Python 3.11.7, numpy 2.4,
 # scikit-learn 1.9; 16 November 2026.)
