@@ -264,7 +264,7 @@ class Reduction:
         offset = self._stack_offsets(plan)
         top = offset.max() if plan.pooled else offset.max(axis=0)
         if plan.pooled:
-            return top + np.log((np.exp(offset - top) @ self._base(plan)).mean() / self.moments.mass)
+            return top + np.log(weigh(np.exp(offset - top), self._base(plan)).mean() / self.moments.mass)
         return top + np.log(np.exp(offset - top).mean(axis=0))
 
     def _offset_share(self, plan):
@@ -272,8 +272,8 @@ class Reduction:
         if self.data.offset is None:
             return 0.0
         if plan.rival is not None:
-            return self.data.mass @ self._block_offset(plan.rival) / self.moments.mass
-        return self._level(plan) if plan.pooled else self.data.mass @ self._level(plan) / self.moments.mass
+            return weigh(self._block_offset(plan.rival), self.data.mass) / self.moments.mass
+        return self._level(plan) if plan.pooled else weigh(self._level(plan), self.data.mass) / self.moments.mass
 
     def _block_offset(self, block):
         c, side = block
@@ -430,3 +430,8 @@ REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
 UNFINISHED = {
     "objective": np.nan, "objective_zero": np.nan, "dual_gap": np.inf, "converged": False, "status": "unfinished",
 }  # fmt: skip
+
+
+def weigh(values, mass):
+    """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
+    return np.einsum("...i,i->...", values, mass)

@@ -250,13 +250,36 @@ def test_boosting_in_processes():
     assert_equal_models(model, boosting.boost(X, y, n_rounds=20).model())
 
 
-def run_script(code):
+def run_script(code, **variables):
     """In a process of its own, whose workers find the stand-ins."""
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)} | variables
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_threads_of_the_blas_make_no_difference():
+    """Workers have other numbers of them than the process that calls."""
+    code = """
+import hashlib, numpy as np, sl1max
+from test_engine import many_rows
+for options in ({"classes": "independent"}, {"distribution": "joint", "classes": "independent"}):
+    X, y, offset, weight = many_rows()
+    model = sl1max.fit(X, y, offset=offset, sample_weight=weight, tol=1e-3, **options)
+    bits = model.weights.data.tobytes() + model.intercept.tobytes() + model.objective.tobytes()
+    print(hashlib.sha256(bits).hexdigest())
+"""
+    one, two = (run_script(code, OPENBLAS_NUM_THREADS=str(n)) for n in (1, 2))
+    assert one == two
+
+
+def many_rows():
+    """More than a BLAS adds up with one thread."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(30_000, 50, density=0.1, format="csc", random_state=0)
+    return X, rng.integers(0, 3, 30_000), rng.normal(size=30_000), rng.uniform(0.5, 2, 30_000)
 
 
 @pytest.mark.slow

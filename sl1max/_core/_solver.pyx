@@ -165,7 +165,8 @@ cdef class Problem:
         cdef const double[:, ::1] padded_mean, padded_beta
         cdef const double[::1] reach, extent, rms
         shares = np.asarray(target)
-        prior = shares.sum(axis=1) if pooled else shares @ np.asarray(mass)
+        # einsum, not @: a BLAS adds up in another order for each number of its threads.
+        prior = shares.sum(axis=1) if pooled else np.einsum("ci,i->c", shares, np.asarray(mass))
         self.emp_mean = np.column_stack([emp_mean, prior])
         self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if self.intercept else np.inf)])
         extent = columns.extent
