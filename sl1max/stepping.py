@@ -2,7 +2,7 @@
 
 `Problem` holds the converted examples; any number of `Solver`s, e.g. one for each expert of a mixture, share its
 columns and have targets, weights and penalties of their own. A solver that is given others keeps its weights and goes
-on from them: nothing of X is copied or converted again.
+on from them. Nothing of X is converted again; of real values ``beta_rule="deviation"`` squares a copy for a moment.
 """
 
 from __future__ import annotations
