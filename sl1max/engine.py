@@ -244,7 +244,10 @@ class Elsewhere:
         self._n_jobs = n_jobs
         self._is_dask = hasattr(backend, "client")
         self._streams = backend.supports_return_generator
-        self._shared = Shared(work.reduction, work.monitor.settings, keep=not self._is_dask)
+        self._shared = self._share()
+
+    def _share(self):
+        return Shared(self._work.reduction, self._work.monitor.settings, keep=not self._is_dask)
 
     def run(self, order):
         n_workers = self._backend.effective_n_jobs(self._n_jobs)
@@ -257,12 +260,17 @@ class Elsewhere:
             lost, _ = self._solve(part)
             suspects += lost
             groups.extendleft(reversed(part))
-        for group in suspects:
-            for k in group:
-                lost, death = self._solve(deque([[k]]))
-                if lost:
-                    why = " ".join(str(death).split())
-                    self._work.keep(k, Failure(type(death).__name__, f"its worker died ({why})"))
+        for k in (k for group in suspects for k in group):
+            self._solve_alone(k)
+
+    def _solve_alone(self, k):
+        """Solve a problem that was under way when a worker died; twice, since that may have been by chance again."""
+        for _ in range(2):
+            lost, death = self._solve(deque([[k]]))
+            if not lost:
+                return
+        why = " ".join(str(death).split())
+        self._work.keep(k, Failure(type(death).__name__, f"its worker died ({why})"))
 
     def _solve(self, groups):
         """Solve groups until they are used up or a worker dies; returns those lost with it, and the error."""
@@ -296,11 +304,16 @@ class Elsewhere:
         from joblib.parallel import get_active_backend, parallel_config
 
         given = self._backend
+        self._shared = self._share()  # under a name of its own: what the cluster has of an earlier one may be going
         with parallel_config(
             "dask", client=given.client, scatter=[self._shared],
             wait_for_workers_timeout=given.wait_for_workers_timeout, **given.submit_kwargs,
         ):  # fmt: skip
             backend, _ = get_active_backend()
+            n_workers = backend.effective_n_jobs
+            backend.effective_n_jobs = lambda n_jobs: max(
+                n_workers(n_jobs), 2
+            )  # joblib itself would do the work of one
             try:
                 yield
             finally:

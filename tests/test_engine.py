@@ -302,6 +302,28 @@ print(outcome.failed[4])
     assert error == "ArithmeticError: no solution of 4"
 
 
+@pytest.mark.slow
+def test_a_class_that_kills_its_workers():
+    """Those of a cluster, one after the other, until nobody has the training set any more."""
+    pytest.importorskip("dask.distributed")
+    code = """
+import joblib
+from dask.distributed import Client
+from stand_ins import Problems
+from sl1max.engine import solve_all
+from sl1max.monitor import Monitor
+if __name__ == "__main__":
+    words = ["fine", "fine", "deadly"] + ["fine"] * 9
+    with Client(n_workers=2, threads_per_worker=1, dashboard_address=None), joblib.parallel_config("dask"):
+        outcome = solve_all(Problems(words), Monitor(algorithm="newton", tol=1e-3), None)
+    print(sorted(outcome.solved))
+    print({k: "its worker died" in failure.text for k, failure in outcome.failed.items()})
+"""
+    solved, failed = run_script(code)
+    assert solved == "[0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11]"
+    assert failed == "{2: True}"
+
+
 # A cluster
 
 
