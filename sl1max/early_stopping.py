@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sl1max.fit import fit
 from sl1max.metrics import top_class_error
-from sl1max.model import Model
+from sl1max.model import BLOCK_CELLS, Model
 from sl1max.monitor import print_line
 
 ROUND = {"auto": 1, "sequential": 100}  # iterations of each problem in a round; later a tenth of those made
@@ -93,8 +93,7 @@ def fit_early_stopping(
         before, model = model, fit(X, y, max_iter=size, warm_start=model, **options)
         allowed += size
         n_iter = n_iter + model.n_iter
-        labels = None if model.indicator else model.classes
-        errors.append(top_class_error(y_val, model.decision_function(X_val), labels=labels))
+        errors.append(model_error(model, X_val, y_val))
         least = int(np.argmin(errors))
         if least == len(errors) - 1:
             best = replace(model, n_iter=n_iter)
@@ -107,6 +106,19 @@ def fit_early_stopping(
         if len(errors) - 1 - least >= n_iter_no_change or np.all(model.converged) or stuck:
             break
     return best, np.array(errors)
+
+
+def model_error(model: Model, X, y) -> float:
+    """Share of examples whose top class is not theirs, some examples at a time: not all have scores in memory."""
+    labels = None if model.indicator else model.classes
+    X, y = (value.tocsr() if sparse.issparse(value) else np.asarray(value) for value in (X, y))
+    size = max(1, BLOCK_CELLS // model.n_classes)
+    n_errors = 0.0
+    for first in range(0, X.shape[0], size):
+        part = slice(first, first + size)
+        scores = model.decision_function(X[part])
+        n_errors += len(scores) * top_class_error(y[part], scores, labels=labels)
+    return n_errors / X.shape[0]
 
 
 def check_validation_set(X_val, y_val, early_stopping):

@@ -18,9 +18,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max.boosting import AdaBoostClassifier, classes_to_train, is_mirrored, join_classes, read_classes
 from sl1max.classifier import MaxentClassifier, MaxentPredictor, weigh_classes
+from sl1max.early_stopping import model_error
 from sl1max.explain import Table
 from sl1max.inputs import check_options
-from sl1max.metrics import top_class_error
 from sl1max.model import Matrix
 from sl1max.monitor import format_seconds, print_line
 from sl1max.paths import read_betas
@@ -450,9 +450,7 @@ def describe_settings(candidate: dict) -> str:
 
 def top_class_score(estimator: MaxentPredictor, X: Matrix, y: Matrix) -> float:
     """Share of examples whose top class is among their labels."""
-    model = estimator.model_
-    labels = None if model.indicator else model.classes
-    return 1 - top_class_error(y, model.decision_function(X), labels=labels)
+    return 1 - model_error(estimator.model_, X, y)
 
 
 def stack_rows(first, second):

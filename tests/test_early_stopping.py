@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sl1max
-from sl1max.early_stopping import fit_early_stopping, split_validation
+from sl1max.early_stopping import fit_early_stopping, model_error, split_validation
 
 
 def make_data(seed=0):
@@ -75,3 +75,19 @@ def test_labels_without_weight():
     model, errors = fit_early_stopping(X, y, X_val, y_val, sample_weight=(y != 1).astype(float))
     np.testing.assert_array_equal(model.classes, [0, 2])
     assert errors.min() == pytest.approx(np.mean(model.predict(X_val) != y_val))
+
+
+def test_error_of_a_model_some_examples_at_a_time(monkeypatch):
+    """With vectors of labels, some unknown, and with indicators, dense and sparse."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (50, 6)), rng.integers(0, 3, 50)
+    names = np.array(["a", "b", "c"])[y]
+    indicator = np.eye(3, dtype=int)[y]
+    named, numbered = sl1max.fit(X, names), sl1max.fit(X, indicator, classes="exclusive")
+    unknown = np.where(np.arange(50) % 9, names, "z")
+    cases = [(named, names), (named, unknown), (numbered, indicator), (numbered, sparse.csc_array(indicator))]
+    whole = [model_error(model, X, truth) for model, truth in cases]
+    assert whole[0] == np.mean(named.predict(X) != names) and whole[1] > whole[0]
+    monkeypatch.setattr("sl1max.early_stopping.BLOCK_CELLS", 21)
+    for (model, truth), error in zip(cases, whole, strict=True):
+        assert model_error(model, sparse.csc_array(X), truth) == pytest.approx(error)
