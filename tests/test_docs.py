@@ -57,7 +57,8 @@ def name_of(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
 def test_blocks(page, tmp_path, monkeypatch):
     """The blocks of a page run in order in one empty folder; a text block is the output of the Python before it."""
-    pytest.importorskip("sklearn")
+    for package in re.findall(r"^(?:from|import) (sklearn|dask)\b", page.read_text(encoding="utf-8"), re.MULTILINE):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""
     for language, content in blocks(page):
