@@ -306,3 +306,48 @@ sl1max.fit(*long_problem(), classes="independent", beta=0.3, checkpoint=sys.argv
     X, y = long_problem()
     options = {"classes": "independent", "beta": 0.3}
     assert_equal_models(sl1max.fit(X, y, checkpoint=path, **options), sl1max.fit(X, y, **options))
+
+
+def wide_problem():
+    """Examples enough for the arrays of a class to be a large part of the memory."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(100_000, 60, density=0.02, random_state=0, format="csc")
+    X.data[:] = 1
+    return X, np.minimum(rng.zipf(1.6, 100_000), 15)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_memory_runs_out(path):
+    """For real, in the middle of a fit: the message says what to lower, and what was finished is there."""
+    code = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+from test_checkpoint import wide_problem
+import sl1max
+n_ended = 0
+def limit(progress):
+    global n_ended
+    n_ended += progress.dual_gap <= progress.target
+    if n_ended == 5:
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used - 2**22, -1))
+X, y = wide_problem()
+try:
+    sl1max.fit(X, y, classes="independent", checkpoint=sys.argv[2], callback=limit)
+except MemoryError as error:
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    print(len(error.failed), len(error.model.unfinished), error)
+"""
+    command = [sys.executable, "-P", "-c", code, os.path.dirname(__file__), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    n_failed, n_unfinished, message = done.stdout.split(maxsplit=2)
+    assert 0 < int(n_failed) == int(n_unfinished) <= 10
+    assert "not enough memory to train class" in message and "lower n_jobs" in message
+    X, y = wide_problem()
+    seen = set()
+    model = sl1max.fit(
+        X, y, classes="independent", checkpoint=path, callback=lambda progress: seen.add(progress.class_label)
+    )
+    assert len(seen) == int(n_failed) and model.converged.all()
