@@ -88,6 +88,11 @@ def test_curves(tmp_path):
     assert report.curves_of(results, "rows")[MODELS[0]] == [(500, 0.25, 2**30), (1000, 1.0, 2**30)]
     assert report.growth(report.curves_of(results, "rows")[MODELS[0]]) == pytest.approx(2)
     assert [n for n, _, _ in report.curves_of(results, "classes")[MODELS[0]]] == [100, 1000, 4755]
+    assert report.estimate(results[:2]) == {}
+    whole = results[-1] | {"processor_seconds": 3600.0}
+    by_classes = report.growth(report.curves_of(results, "classes")[MODELS[0]])
+    (hours,) = report.estimate([*results[:-1], whole], 10_000, 2 * 4755).values()
+    assert hours == pytest.approx(100 * 2**by_classes)
     pytest.importorskip("matplotlib")
     report.plot_curves(results, tmp_path / "curves.svg")
     assert (tmp_path / "curves.svg").stat().st_size > 1000

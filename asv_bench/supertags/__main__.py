@@ -21,7 +21,7 @@ import sl1max
 
 from .child import MODELS
 from .data import data_dir
-from .report import curves_of, file_of, growth, load_results, plot_curves, write_report
+from .report import curves_of, estimate, file_of, growth, load_results, plot_curves, write_report
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 QUICK = {"made": (4000, 1500, 100), "rows": 1 / 50, "classes": 100}
@@ -118,6 +118,8 @@ def main(arguments=None):
         for model, points in curves_of(results, over).items():
             if len(points) > 1:
                 print(f"{model}: time grows as {over}^{growth(points):.2f} at the end")
+    for model, hours in estimate(results).items():
+        print(f"{model}: ten million examples of a hundred thousand classes would take {hours:,.0f} processor hours")
     if options.plot is not None:
         plot_curves(results, options.plot)
     return 0 if fine else 1

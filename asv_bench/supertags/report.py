@@ -127,6 +127,20 @@ def growth(points):
     return math.log(t_1 / t_0) / math.log(n_1 / n_0)
 
 
+def estimate(results, n_rows=10_000_000, n_classes=100_000):
+    """For each model with both curves, hours of one processor for a larger task, as the ends of its curves go on."""
+    over_classes, over_rows = curves_of(results, "classes"), curves_of(results, "rows")
+    hours = {}
+    for result in results:
+        model = result["model"]
+        whole = result["rows"] == 1 and result["classes"] is None
+        if whole and len(over_classes.get(model, ())) > 1 and len(over_rows.get(model, ())) > 1:
+            by_rows = (n_rows / result["n_rows"]) ** growth(over_rows[model])
+            by_classes = (n_classes / result["n_classes"]) ** growth(over_classes[model])
+            hours[model] = result["processor_seconds"] * by_rows * by_classes / 3600
+    return hours
+
+
 def plot_curves(results, path):
     """Time and memory over classes and over rows, a line for each model."""
     import matplotlib
