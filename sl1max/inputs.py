@@ -122,7 +122,19 @@ def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> 
         y, len(data.mass), distribution=distribution, classes="exclusive" if data.exclusive else "independent",
         multilabel=multilabel, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
-    changed = replace(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
+    return _on_same_columns(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
+
+
+def change_offset(data: Data, offset, *, distribution) -> Data:
+    """The same examples with another offset, or with none."""
+    if offset is not None:
+        cancels = distribution == "conditional" and data.exclusive
+        offset = read_offset(offset, *data.labels.shape, per_example_cancels=cancels)
+    return _on_same_columns(data, offset=offset)
+
+
+def _on_same_columns(data, **changed):
+    changed = replace(data, **changed)
     vars(changed)["columns"] = data.columns
     return changed
 
@@ -336,6 +348,7 @@ def _to_columns(X):
     if not X.has_canonical_format:
         X = sparse.csc_array((X.data.astype(np.float64), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
+        ones = False
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()

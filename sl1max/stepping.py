@@ -8,7 +8,6 @@ on from them. Nothing of X is converted again; of real values ``beta_rule="devia
 from __future__ import annotations
 
 import numbers
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +17,12 @@ from numpy.typing import ArrayLike
 from sl1max.fit import ALGORITHMS, reduce_data, warn_constant
 from sl1max.inputs import (
     change_labels,
+    change_offset,
     check_options,
     check_values,
     check_warm_start,
     read_beta,
     read_data,
-    read_offset,
 )
 from sl1max.model import Matrix, Model
 from sl1max.moments import IN_CLASS
@@ -90,12 +89,6 @@ class Problem:
         return change_labels(
             data, y, distribution=self._distribution, multilabel=self._multilabel, sample_weight=sample_weight
         )
-
-    def _shift(self, data, offset):
-        if offset is not None:
-            cancels = self._distribution == "conditional" and data.exclusive
-            offset = read_offset(offset, *data.labels.shape, per_example_cancels=cancels)
-        return replace(data, offset=offset)
 
     def _reduce(self, data, beta, warm_start=None):
         return reduce_data(data, self._distribution, beta, self._beta_rule, self._fit_intercept, warm_start)
@@ -249,7 +242,7 @@ class Solver:
         ----------
         offset : array of shape (n_samples,) or (n_samples, n_classes)
         """
-        self._data = self._problem._shift(self._data, offset)
+        self._data = change_offset(self._data, offset, distribution=self._problem._distribution)
         self._take_up()
 
     def weights(self, label: Any) -> np.ndarray:

@@ -239,6 +239,7 @@ class TestNoCopies:
         matrix, columns = solver._data.matrix, solver._data.columns
         solver.reweight(np.arange(len(y)) + 1.0)
         solver.set_target(y)
+        solver.set_offset(np.zeros((len(y), 3)))
         assert solver._data.matrix is matrix and solver._data.columns is columns
 
     def test_dense_columns(self):
