@@ -16,6 +16,7 @@ The sequential solver follows the paper and gives the non-class, or the first of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +27,9 @@ from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments
 from sl1max.monitor import FitProgress, Monitor
 from sl1max.regularization import Penalties
+from sl1max.touched import TouchedSolver
+
+RARE = 1e-4  # share of the examples up to which a class may touch few rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,10 +158,42 @@ class Reduction:
 
     def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None) -> Solver:
         """A solver of one problem, at the weights of an earlier solution or model if there is one."""
-        beta = self._beta(plan)
-        problem = self._problem(plan, self._emp_mean(plan), beta)
+        beta, emp_mean = self._beta(plan), self._emp_mean(plan)
         start = self._start(plan, beta) if begun is None else self._start_again(plan, begun)
-        return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
+
+        def whole(start):
+            problem = self._problem(plan, emp_mean, beta)
+            return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
+
+        if start is not None or algorithm != "newton" or not self._is_rare(plan, beta):
+            return whole(start)
+        rows, target = self._class_target(plan, plan.blocks[0])
+        return TouchedSolver(
+            self.data.columns, emp_mean[0], beta[0], rows, target, self._common_base(plan), pooled=plan.pooled,
+            intercept=self.fit_intercept and not plan.pooled, tol=tol, whole=whole,
+        )  # fmt: skip
+
+    def _is_rare(self, plan, beta):
+        """Whether the class may touch few of many rows, and the others are all alike."""
+        (c, side), *more = plan.blocks
+        return (
+            self.data.columns.indexed_by_rows
+            and not more
+            and (plan.pooled or plan.rival is not None)
+            and side == IN_CLASS
+            and self.data.offset is None
+            and self.moments.class_prior[c] < RARE
+            and self._has_common_mass
+            and not (beta == 0).any()
+        )
+
+    @cached_property
+    def _has_common_mass(self):
+        return bool((self.data.mass == self.data.mass[0]).all())
+
+    def _common_base(self, plan):
+        """`_base` of an example where it is that of all of them."""
+        return float(self.data.mass[0] / (1 if plan.pooled else self.moments.mass))
 
     def change_solver(self, plan: Plan, solver: Solver):
         """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
@@ -236,14 +272,25 @@ class Reduction:
 
     def _target(self, plan, block):
         """Empirical distribution of a block: over its cells (pooled), or its share of each example."""
-        c, side = block
+        rows, share = self._held(block[0])
+        target = np.zeros(len(self.data.mass))
+        target[rows] = share
+        if block[1] == NON_CLASS:
+            target = 1 - target
+        return target * self.data.mass / self._mass(plan, block) if plan.pooled else target
+
+    def _held(self, c):
+        """Examples of class c, and its share of each."""
         labels = self.data.labels
         held = slice(labels.indptr[c], labels.indptr[c + 1])
-        share = np.zeros(labels.shape[0])
-        share[labels.indices[held]] = labels.data[held]
-        if side == NON_CLASS:
-            share = 1 - share
-        return share * self.data.mass / self._mass(plan, block) if plan.pooled else share
+        return labels.indices[held], labels.data[held]
+
+    def _class_target(self, plan, block):
+        """The same as `_target` of a class, but only the examples that have one."""
+        rows, share = self._held(block[0])
+        order = np.argsort(rows)
+        rows, share = rows[order].astype(np.int32), share[order]
+        return rows, share * self.data.mass[rows] / self._mass(plan, block) if plan.pooled else share
 
     def _offset(self, plan):
         """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""

@@ -17,22 +17,24 @@ FORMS = {"binary": "binary", "sparse": "real", "dense": "real"}
 ALGORITHMS = ("newton", "sequential")
 
 
-def make_columns(X, form):
+def make_columns(X, form, by_rows=None):
     """X as an index list (ones only), as indices and values, or as dense columns."""
     if form == "dense":
         return Columns(*X.shape, None, None, X.ravel(order="F"))
     columns = sparse.csc_array(X)
     values = None if form == "binary" else columns.data
-    return Columns(*X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values)
+    return Columns(
+        *X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values, by_rows=by_rows
+    )
 
 
 def natural_form(X):
     return "binary" if np.isin(X, (0, 1)).all() else "sparse"
 
 
-def make_solver(twin, form=None, **options):
+def make_solver(twin, form=None, by_rows=None, **options):
     problem = Problem(
-        make_columns(twin.X, form or natural_form(twin.X)),
+        make_columns(twin.X, form or natural_form(twin.X), by_rows),
         np.ascontiguousarray(twin.emp_mean),
         np.ascontiguousarray(twin.beta),
         np.ascontiguousarray(twin.target),
@@ -510,3 +512,18 @@ def test_restart_at_the_optimum_makes_no_step():
     solver.restart()
     assert solver.run(1000) == "converged"
     assert solver.n_iter == n_iter
+
+
+@pytest.mark.parametrize("form", ["binary", "sparse"])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_prices_by_rows(normalizer, form):
+    """The index of rows changes how prices are added up, and nothing else."""
+    rng = np.random.default_rng(0)
+    twin = random_twin(rng, *random_data(rng, 60, 20, values=FORMS[form]), normalizer)
+    by_columns, by_rows = (make_solver(twin, form, by_rows=by_rows, tol=1e-10) for by_rows in (False, True))
+    for solver in (by_columns, by_rows):
+        solver.run(0)
+    assert_allclose(by_rows.dual_gap, by_columns.dual_gap, rtol=1e-9)
+    for solver in (by_columns, by_rows):
+        assert solver.run(1000) == "converged"
+    assert_allclose(by_rows.objective, by_columns.objective, rtol=1e-9)

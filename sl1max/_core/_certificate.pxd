@@ -10,7 +10,7 @@ with p~ just enough to meet the rest: p_t = (1 - t) q (1 + tilt) + t p~. With t 
 """
 from libc.math cimport INFINITY, exp, fabs, log1p
 
-from sl1max._core._column cimport column_axpy, column_dot
+from sl1max._core._column cimport column_axpy, column_dot, row_axpy
 from sl1max._core._normalizer cimport block_flow, center_slope, interrupted, walk
 from sl1max._core._types cimport problem_t, ptr_t, state_t
 
@@ -158,15 +158,53 @@ cdef inline bint solve_tilt(const problem_t* problem, state_t* state, free_t* fr
     return False
 
 
+cdef inline double most_frequent(const double* values, ptr_t size) noexcept nogil:
+    """The value that more than half of them have; if there is none, any of them (Boyer and Moore's vote)."""
+    cdef ptr_t i, lead = 0
+    cdef double chosen = 0.0
+    for i in range(size):
+        if lead == 0:
+            chosen = values[i]
+        lead += 1 if values[i] == chosen else -1
+    return chosen
+
+
+cdef inline void price_by_rows(const problem_t* problem, state_t* state, ptr_t c) noexcept nogil:
+    """gradient of block c from its flow: what it would be if all rows had the same, and the rows that have not.
+
+    Rows without a feature that has a weight have the same flow. For a rare class that is most of them; and where it is
+    few, writing to the gradient, which a cache holds, is still cheaper than reading from a flow that it does not.
+    """
+    cdef ptr_t i, j, n_walked = 0
+    cdef double common = most_frequent(state.flow, problem.X.n_rows), rest = 0.0
+    cdef double* gradient = state.gradient + c * problem.n_coords
+    for j in range(problem.n_coords):
+        gradient[j] = common * problem.X.total[j] - problem.emp_mean[c * problem.n_coords + j]
+    for i in range(problem.X.n_rows):
+        if state.flow[i] != common:
+            n_walked += row_axpy(&problem.X, i, state.flow[i] - common, gradient)
+            rest += state.flow[i] - common
+    gradient[problem.X.n_cols] += rest
+    state.counters.nonzeros += n_walked
+
+
+cdef inline void price_by_columns(const problem_t* problem, state_t* state, ptr_t c) noexcept nogil:
+    cdef ptr_t j, k
+    for j in range(problem.n_coords):
+        k = c * problem.n_coords + j
+        if problem.beta[k] != INFINITY:
+            state.gradient[k] = column_dot(walk(problem, state, j), state.flow) - problem.emp_mean[k]
+
+
 cdef inline void price(const problem_t* problem, state_t* state) noexcept nogil:
-    """gradient = p[f] - p~[f] for every coordinate, p the tilted model."""
-    cdef ptr_t c, j, k
+    """gradient = p[f] - p~[f] for every coordinate that is not left out, p the tilted model."""
+    cdef ptr_t c
     for c in range(problem.n_blocks):
         tilted_flow(problem, state, c, 1.0)
-        for j in range(problem.n_coords):
-            k = c * problem.n_coords + j
-            if problem.beta[k] != INFINITY:
-                state.gradient[k] = column_dot(walk(problem, state, j), state.flow) - problem.emp_mean[k]
+        if problem.X.row_start != NULL:
+            price_by_rows(problem, state, c)
+        else:
+            price_by_columns(problem, state, c)
         if interrupted(state):
             return
 
@@ -178,6 +216,8 @@ cdef inline double mixing(double gradient, double beta) noexcept nogil:
 
 cdef inline double excess(double r) noexcept nogil:
     """(1 + r) ln(1 + r) - r: what a cell of mass q adds to KL(p || q), per q, when p = (1 + r) q."""
+    if -1e-4 < r < 1e-4:
+        return r * r * (0.5 - r * (1.0 / 6.0 - r / 12.0))      # the next term is below the last digit
     return 1.0 if r <= -1.0 else (1.0 + r) * log1p(r) - r
 
 
@@ -207,16 +247,21 @@ cdef inline double mixed_divergence(const problem_t* problem, state_t* state, do
     return total
 
 
-cdef inline double duality_gap(const problem_t* problem, state_t* state, bint tilted) noexcept nogil:
-    """The gap at the current weights, from slope, lift and gradient as solve_tilt and price left them."""
-    cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k
-    cdef double t = 0.0, slack = 0.0
-    for k in range(n_all):
+cdef inline double largest_mixing(const problem_t* problem, const state_t* state) noexcept nogil:
+    """The least t that makes p_t meet every penalised coordinate's interval."""
+    cdef ptr_t k
+    cdef double t = 0.0
+    for k in range(problem.n_blocks * problem.n_coords):
         if 0.0 < problem.beta[k] < INFINITY:
             t = max(t, mixing(state.gradient[k], problem.beta[k]))
-    if not tilted:
-        t = 1.0
-    for k in range(n_all):
+    return t
+
+
+cdef inline double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil:
+    """The gap at the current weights for p_t, from slope, lift and gradient as solve_tilt and price left them."""
+    cdef ptr_t k
+    cdef double slack = 0.0
+    for k in range(problem.n_blocks * problem.n_coords):
         if state.lam[k] != 0.0 and problem.beta[k] > 0.0:
             slack += max(problem.beta[k] * fabs(state.lam[k]) + (1.0 - t) * state.lam[k] * state.gradient[k], 0.0)
     return slack + mixed_divergence(problem, state, t)

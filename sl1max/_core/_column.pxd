@@ -1,4 +1,4 @@
-"""The only code that walks a column.
+"""The only code that walks a column, or a row.
 
 Each walker is written once; the tests on rows and values do not change inside its loop and the compiler takes
 them out of it (measured: no dearer than four copies of the loop). Sums over a gather use several accumulators, since
@@ -66,6 +66,14 @@ cdef inline void column_axpy(column_t column, double a, double* vector) noexcept
     cdef ptr_t p
     for p in range(column.size):
         vector[row_at(column, p)] += a * value_at(column, p)
+
+
+cdef inline ptr_t row_axpy(const columns_t* X, ptr_t i, double a, double* vector) noexcept nogil:
+    """vector += a * (row i of X), by the index of rows; returns how many nonzeros the row has."""
+    cdef ptr_t p, start = X.row_start[i], end = X.row_start[i + 1]
+    for p in range(start, end):
+        vector[X.row_cols[p]] += a if X.row_values == NULL else a * X.row_values[p]
+    return end - start
 
 
 cdef inline pair_t column_moments_pooled(column_t column, const double* weight) noexcept nogil:

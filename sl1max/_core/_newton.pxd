@@ -29,8 +29,10 @@ from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, stat
 
 cdef extern from *:
     """
-    /* Coordinates in one Newton system: its matrix takes 32 MB. */
-    #define SL1MAX_MAX_NEWTON 2048
+    /* Coordinates in one Newton system: its matrix takes 288 MB at most. More are taken in parts, which is slow. And
+       in one Cholesky factor. */
+    #define SL1MAX_MAX_NEWTON 6144
+    #define SL1MAX_MAX_FACTOR 2048
     /* The least number of violators that a working set takes in. */
     #define SL1MAX_MIN_ROOM 100
     /* Sweeps over a working set that has yet to find its size, and over one that has, before a Newton system; what its
@@ -51,6 +53,7 @@ cdef extern from *:
     #define SL1MAX_DEPTH 5
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
+    const ptr_t MAX_FACTOR "SL1MAX_MAX_FACTOR"
     const ptr_t MIN_ROOM "SL1MAX_MIN_ROOM"
     const int FIRST_SWEEPS "SL1MAX_FIRST_SWEEPS"
     const int LATER_SWEEPS "SL1MAX_LATER_SWEEPS"
@@ -79,6 +82,7 @@ cdef struct workset_t:
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
     ptr_t slot_capacity
     double* hessian             # (K, K)
+    ptr_t face_capacity
     double* face                # (A, A) its rows and columns at the active slots, in rows of K
     ptr_t n_active
     ptr_t n_factored            # how many of the active slots, from the first, the factor in face holds
@@ -115,7 +119,6 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
     if n_slots > work.slot_capacity:
         work.slot_capacity = 0
         if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
-                and grow(<void**> &work.face, n_slots * n_slots * sizeof(double))
                 and grow(<void**> &work.active, n_slots * sizeof(idx_t))
                 and grow(<void**> &work.listed, n_slots * sizeof(bint))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
@@ -129,6 +132,19 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
                 and grow(<void**> &work.face_pivot, n_slots * sizeof(double))):
             return False
         work.slot_capacity = n_slots
+    return True
+
+
+cdef inline bint reserve_face(workset_t* work, ptr_t n_slots) noexcept nogil:
+    """Room for a Cholesky factor of the active slots; false if they are too many, or memory ran out."""
+    cdef ptr_t n_entries = min(n_slots, MAX_FACTOR) * n_slots
+    if work.n_active > MAX_FACTOR:
+        return False
+    if n_entries > work.face_capacity:
+        work.face_capacity = 0
+        if not grow(<void**> &work.face, n_entries * sizeof(double)):
+            return False
+        work.face_capacity = n_entries
     return True
 
 
@@ -655,6 +671,9 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
         order_face(problem, state, work, low, size)
     else:
         update_face(problem, state, work, low, size)
+    if not reserve_face(work, size):
+        work.n_factored = 0
+        return 0.0
     if work.n_factored < work.n_active:
         factor_face(problem, state, work, low, size)
     for a in range(work.n_active):

@@ -12,21 +12,24 @@ other targets, masses, penalties or offsets on the same columns (`Problem.change
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, fabs, sqrt
+from libc.string cimport memcpy
 
 import numpy as np
 
-from sl1max._core._certificate cimport duality_gap, free_t, price, solve_tilt
-from sl1max._core._column cimport column_dot, column_moments_pooled, get_column
+from sl1max._core._certificate cimport duality_gap, free_t, largest_mixing, price, solve_tilt, tilted_flow
+from sl1max._core._column cimport column_dot, column_moments_pooled, get_column, row_axpy
 from sl1max._core._newton cimport (
     FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, release, select_working_set, sweep, workset_t,
 )
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
-    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, columns_t, idx_t, problem_t, ptr_t, state_t,
+    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t, state_t,
     status_t,
 )
 
+# Rows from which on a flow outgrows the caches: prices by rows are then two to three times as fast.
+MANY_ROWS = 1 << 16
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
 
@@ -39,6 +42,8 @@ cdef class Columns:
     indptr : int64 array of shape (n_cols + 1,), or None for dense columns
     indices : int32 array of row numbers, or None for dense columns
     values : float64 array beside `indices`, or None if every stored value is one; dense: the matrix, column by column
+    by_rows : bool or None
+        Keep sparse columns by rows too; None: from as many rows on as make that the faster way to price.
     """
     cdef columns_t view
     cdef object owned
@@ -46,9 +51,10 @@ cdef class Columns:
     cdef readonly object reach       # range of each column, implicit zeros included
     cdef readonly object reach_with_zero
     cdef readonly object rms         # root mean square of each column
+    cdef readonly object total       # sum of each column
 
     def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
-                 const double[::1] values):
+                 const double[::1] values, *, by_rows=None):
         self.owned = (indptr, indices, values)
         self.view.n_rows = n_rows
         self.view.n_cols = n_cols
@@ -56,26 +62,59 @@ cdef class Columns:
         self.view.rows = NULL if indices is None or indices.shape[0] == 0 else &indices[0]
         self.view.values = NULL if values is None or values.shape[0] == 0 else &values[0]
         self._measure()
+        if indptr is not None and self.nnz > 0 and (n_rows >= MANY_ROWS if by_rows is None else by_rows):
+            self._index_rows()
+
+    def _index_rows(self):
+        """The same matrix by rows: columns ascend within a row."""
+        cdef ptr_t[::1] start = np.zeros(self.view.n_rows + 1, np.int64)
+        cdef idx_t[::1] cols = np.empty(self.nnz, np.int32)
+        cdef double[::1] values = None if self.view.values == NULL else np.empty(self.nnz)
+        cdef ptr_t j, p, i, place
+        cdef column_t column
+        with nogil:
+            for p in range(self.view.indptr[self.view.n_cols]):
+                start[self.view.rows[p] + 1] += 1
+            for i in range(self.view.n_rows):
+                start[i + 1] += start[i]
+            for j in range(self.view.n_cols):
+                column = get_column(&self.view, j)
+                for p in range(column.size):
+                    place = start[column.rows[p]]
+                    start[column.rows[p]] = place + 1
+                    cols[place] = <idx_t> j
+                    if column.values != NULL:
+                        values[place] = column.values[p]
+            # Filling moved every start to the next row's: move them back.
+            for i in range(self.view.n_rows, 0, -1):
+                start[i] = start[i - 1]
+            start[0] = 0
+        self.owned += (start, cols, values)
+        self.view.row_start = &start[0]
+        self.view.row_cols = &cols[0]
+        self.view.row_values = NULL if values is None else &values[0]
 
     def _measure(self):
-        """extent, reach and rms of every column, and of the intercept's column of ones after them."""
+        """extent, reach, rms and total of every column, and of the intercept's column of ones after them."""
         cdef ptr_t n = self.view.n_cols, j, p
         cdef double[::1] extent = np.ones(n + 1), reach = np.ones(n + 1), rms = np.ones(n + 1)
-        cdef double[::1] reach_with_zero = np.ones(n + 1)
+        cdef double[::1] reach_with_zero = np.ones(n + 1), total = np.full(n + 1, <double> self.view.n_rows)
         cdef double low, high, square, x
         for j in range(n):
             column = get_column(&self.view, j)
             low = 0.0 if column.size < self.view.n_rows else INFINITY
             high = -low
-            square = 0.0
+            square = total[j] = 0.0
             if column.values == NULL:
                 low, high, square = 0.0, column.size > 0, column.size
+                total[j] = column.size
             else:
                 for p in range(column.size):
                     x = column.values[p]
                     low = min(low, x)
                     high = max(high, x)
                     square += x * x
+                    total[j] += x
             extent[j] = max(fabs(low), fabs(high))
             reach[j] = high - low
             reach_with_zero[j] = max(high, 0.0) - min(low, 0.0)
@@ -84,6 +123,8 @@ cdef class Columns:
         self.reach = np.asarray(reach)
         self.reach_with_zero = np.asarray(reach_with_zero)
         self.rms = np.asarray(rms)
+        self.total = np.asarray(total)
+        self.view.total = &total[0]
 
     def weighted_rms(self, const double[::1] mass):
         """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice."""
@@ -104,6 +145,58 @@ cdef class Columns:
                     mean[c, j] = column_dot(get_column(&self.view, j), &cells[c, 0])
         return np.asarray(mean)
 
+    def touched_rows(self, const ptr_t[::1] cols, const idx_t[::1] also):
+        """Rows, ascending, that hold a nonzero in one of the columns; and some others."""
+        cdef unsigned char[::1] marks = np.zeros(self.view.n_rows, np.uint8)
+        cdef column_t column
+        cdef ptr_t k, p
+        with nogil:
+            for k in range(cols.shape[0]):
+                column = get_column(&self.view, cols[k])
+                for p in range(column.size):
+                    marks[column.rows[p]] = 1
+            for p in range(also.shape[0]):
+                marks[also[p]] = 1
+        return np.flatnonzero(marks).astype(np.int32)
+
+    def restricted(self, const ptr_t[::1] cols, const idx_t[::1] rows):
+        """`Columns` of these columns on these rows, which hold all their nonzeros, and on one empty row after them."""
+        cdef idx_t[::1] place = np.empty(self.view.n_rows, np.int32)
+        cdef ptr_t[::1] indptr = np.zeros(cols.shape[0] + 1, np.int64)
+        cdef column_t column
+        cdef ptr_t k, p
+        for p in range(rows.shape[0]):
+            place[rows[p]] = <idx_t> p
+        for k in range(cols.shape[0]):
+            indptr[k + 1] = indptr[k] + get_column(&self.view, cols[k]).size
+        cdef idx_t[::1] indices = np.empty(indptr[cols.shape[0]], np.int32)
+        cdef double[::1] values = None if self.view.values == NULL else np.empty(indptr[cols.shape[0]])
+        with nogil:
+            for k in range(cols.shape[0]):
+                column = get_column(&self.view, cols[k])
+                for p in range(column.size):
+                    indices[indptr[k] + p] = place[column.rows[p]]
+                if column.values != NULL and column.size > 0:
+                    memcpy(&values[indptr[k]], column.values, column.size * sizeof(double))
+        return Columns(<idx_t> rows.shape[0] + 1, <idx_t> cols.shape[0], indptr, indices, values, by_rows=False)
+
+    def price(self, const idx_t[::1] rows, const double[::1] flow, double common):
+        """X' f (n_cols,), where f is flow + common in these rows and common in all others: by the index of rows."""
+        cdef double[::1] mean = common * self.total
+        cdef ptr_t k
+        with nogil:
+            for k in range(rows.shape[0]):
+                row_axpy(&self.view, rows[k], flow[k], &mean[0])
+        return np.asarray(mean)[: self.view.n_cols]
+
+    @property
+    def sizes(self):
+        """How many nonzeros each column holds."""
+        if self.view.indptr == NULL:
+            return np.full(self.view.n_cols, self.view.n_rows)
+        return np.diff(self.owned[0])
+
+    indexed_by_rows = property(lambda self: (<Columns> self).view.row_start != NULL)
     n_rows = property(lambda self: (<Columns> self).view.n_rows)
     n_cols = property(lambda self: (<Columns> self).view.n_cols)
     dense = property(lambda self: (<Columns> self).view.indptr == NULL)
@@ -216,7 +309,9 @@ cdef class Solver:
     cdef prices_t prices
     cdef choice_t last
     cdef dict arrays
-    cdef bint sequential, full_pricing, evaluated
+    cdef bint sequential, full_pricing
+    cdef bint evaluated, tilted      # whether gap and gradient are those of the weights, and those of a tilted model
+    cdef double mixing               # t of the p_t that certifies the gap
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
     cdef object stop, pending
@@ -358,13 +453,13 @@ cdef class Solver:
     cdef void evaluate(self) noexcept nogil:
         """objective, gradient and dual_gap at the current weights, everything refreshed."""
         cdef problem_t* problem = &self.problem.view
-        cdef bint tilted
         refresh_normalizer(problem, &self.state)
         self.state.objective = objective(problem, &self.state)
-        tilted = solve_tilt(problem, &self.state, &self.free)
+        self.tilted = solve_tilt(problem, &self.state, &self.free)
         price(problem, &self.state)
         if not self.state.stopped:
-            self.state.dual_gap = duality_gap(problem, &self.state, tilted)
+            self.mixing = largest_mixing(problem, &self.state) if self.tilted else 1.0
+            self.state.dual_gap = duality_gap(problem, &self.state, self.mixing)
             self.evaluated = True
 
     cdef status_t run_newton(self, ptr_t n_rounds) noexcept nogil:
@@ -474,6 +569,22 @@ cdef class Solver:
 
     def intercept(self):
         return self.weights[:, -1].copy()
+
+    def certificate_flow(self):
+        """Probability mass of every cell (n_blocks, n_samples) in the tilted model that the gap is proved with."""
+        cdef problem_t* problem = &self.problem.view
+        cdef double[:, ::1] flow = np.empty((problem.n_blocks, problem.X.n_rows))
+        cdef ptr_t c
+        if not self.evaluated:
+            self.evaluate()
+        for c in range(problem.n_blocks):
+            tilted_flow(problem, &self.state, c, 1.0)
+            memcpy(&flow[c, 0], self.state.flow, problem.X.n_rows * sizeof(double))
+        return np.asarray(flow)
+
+    def dual_gap_at(self, double t):
+        """The gap when features outside the problem call for a mixing share of t at least; after certificate_flow."""
+        return duality_gap(&self.problem.view, &self.state, max(t, self.mixing))
 
     def expectations(self):
         """q[f_cj] for every coordinate, an array of shape (n_blocks, n_features)."""

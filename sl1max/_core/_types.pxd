@@ -32,6 +32,11 @@ cdef struct columns_t:
     const ptr_t* indptr     # NULL: dense, column-major values
     const idx_t* rows
     const double* values    # NULL: binary
+    # The same by rows, where there are many; else NULL.
+    const ptr_t* row_start  # (n_rows + 1,)
+    const idx_t* row_cols
+    const double* row_values
+    const double* total     # (n_cols + 1,) sum of every column, and of the intercept's
 
 
 cdef struct problem_t:
