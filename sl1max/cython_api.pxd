@@ -56,7 +56,7 @@ cdef enum:
     BAD_OFFSET = -10        # NaN or infinite
     BAD_WEIGHT = -11        # NaN or infinite
     BAD_OPTION = -12        # an unknown normaliser or algorithm, tol not positive, a negative number of steps
-    FAILED = -13            # Python failed in a way that it should not
+    FAILED = -13            # Ctrl-C while the GIL was held, which Python will see again; or an error that should not be
 
 # Normalisers
 cdef enum:

@@ -83,7 +83,7 @@ cdef const char* status_message(int status) noexcept nogil:
     if status == BAD_OPTION:
         return "normalizer or algorithm is unknown, tol is not positive, or the number of steps is negative"
     if status == FAILED:
-        return "Python failed"
+        return "Python failed, or was interrupted"
     return "no such status"
 
 
@@ -201,12 +201,9 @@ cdef int check_options(const columns_handle* columns, ptr_t n_blocks, int normal
 
 cdef int caught(error) noexcept:
     """The status of an exception. Ctrl-C is put off until Python looks for it again."""
-    if isinstance(error, MemoryError):
-        return OUT_OF_MEMORY
     if isinstance(error, KeyboardInterrupt):
         PyErr_SetInterrupt()
-        return INTERRUPTED
-    return FAILED
+    return OUT_OF_MEMORY if isinstance(error, MemoryError) else FAILED
 
 
 cdef object view_doubles(const double* array, ptr_t n):

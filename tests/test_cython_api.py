@@ -342,7 +342,7 @@ def test_stalled():
 
 
 class TestErrors:
-    """Every status below zero but OUT_OF_MEMORY and FAILED, which no argument brings about."""
+    """Every status below zero."""
 
     def columns(self, make=None, n_samples=3, n_features=2, **changed):
         arrays = {
@@ -367,6 +367,33 @@ class TestErrors:
             assert self.columns(indices=np.array(indices, np.int32)) == K.BAD_INDEX
         for value in (np.nan, np.inf, 1e101):
             assert self.columns(values=np.array([1.0, value, 1.0])) == K.BAD_VALUE
+
+    @pytest.mark.parametrize(("error", "status"), [(MemoryError, "OUT_OF_MEMORY"), (RuntimeError, "FAILED")])
+    def test_python_fails(self, monkeypatch, error, status):
+        def fail(*_, **__):
+            raise error
+
+        twin = make_twin("blocks", values="unit")
+        with Handles(twin) as h:
+            for name in ("Columns", "Problem"):
+                monkeypatch.setattr(cython_api, name, fail)
+            assert self.columns() == self.columns(C.columns_csr, 2, 3) == getattr(K, status)
+            out = c_void_p()
+            arrays = map(pointer, (h.target, h.mass, h.beta))
+            made = C.solver_new(byref(out), h.columns, 3, K.CONDITIONAL, 0, *arrays, None, K.NEWTON, 1e-4)
+            assert made == getattr(K, status) and out.value is None
+
+    def test_ctrl_c_is_not_lost(self, monkeypatch):
+        statuses = []
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(cython_api, "Columns", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            statuses.append(self.columns())
+            time.sleep(10)
+        assert statuses in ([], [K.FAILED])
 
     def test_rows(self):
         assert self.columns(C.columns_csr, 2, 3) == K.OK
