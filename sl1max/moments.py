@@ -28,7 +28,8 @@ class ClassSums:
             cells = cells.tocsr()
             products = [(columns.T @ mass, columns.T @ cells) for columns in column_chunks(matrix)]
             self._total = np.concatenate([total for total, _ in products])
-            self._by_class = sparse.vstack([by_class for _, by_class in products], format="csc")
+            by_class = [product for _, product in products]
+            self._by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
         else:
             self._total = matrix.T @ mass
             self._by_class = np.asfortranarray((cells.T @ matrix).T)

@@ -36,7 +36,7 @@ class Penalties:
         self._beta = beta
         self._rule = beta_rule
         self._within_class = distribution == "class-conditional"
-        low, high = column_bounds(data.matrix)
+        low, high = data.columns.low[:-1], data.columns.high[:-1]
         if not self._within_class:
             low, high = np.minimum(low, 0), np.maximum(high, 0)
         self._range = high - low
@@ -71,14 +71,6 @@ class Penalties:
         variance = self._second.block(c, side) / mass - mean**2
         seen_once = 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
         return np.maximum(self._scale * np.sqrt(np.maximum(variance, 0)), seen_once * self._range)
-
-
-def column_bounds(matrix):
-    """Least and greatest value of every column, zeros that are not stored included."""
-    if not sparse.issparse(matrix):
-        return matrix.min(axis=0), matrix.max(axis=0)
-    bounds = matrix.min(axis=0), matrix.max(axis=0)
-    return tuple(bound.toarray().ravel().astype(np.float64) for bound in bounds)
 
 
 def scale_columns(matrix, shift, scale):

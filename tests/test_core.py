@@ -86,6 +86,9 @@ def test_columns_describe_themselves():
         columns = make_columns(X, form)
         assert (columns.n_rows, columns.n_cols, columns.nnz) == (3, 2, 6 if form == "dense" else 3)
         assert (columns.binary, columns.dense) == (form == "binary", form == "dense")
+        assert_array_equal(columns.low, [0, 0, 1])
+        assert_array_equal(columns.high, [1, 1, 1])
+        assert_array_equal(make_columns(X[:2], form).reach, [0, 1, 0])
 
 
 @pytest.mark.parametrize("with_offset", [False, True])

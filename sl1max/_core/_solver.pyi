@@ -1,6 +1,8 @@
 import numpy as np
 
 class Columns:
+    low: np.ndarray
+    high: np.ndarray
     extent: np.ndarray
     reach: np.ndarray
     reach_with_zero: np.ndarray

@@ -47,8 +47,9 @@ cdef class Columns:
     """
     cdef columns_t view
     cdef object owned
+    cdef readonly object low, high   # least and greatest value of each column, implicit zeros included
     cdef readonly object extent      # largest absolute value of each column
-    cdef readonly object reach       # range of each column, implicit zeros included
+    cdef readonly object reach       # range of each column
     cdef readonly object reach_with_zero
     cdef readonly object rms         # root mean square of each column
     cdef readonly object total       # sum of each column
@@ -95,33 +96,31 @@ cdef class Columns:
         self.view.row_values = NULL if values is None else &values[0]
 
     def _measure(self):
-        """extent, reach, rms and total of every column, and of the intercept's column of ones after them."""
+        """Range, rms and total of every column, and of the intercept's column of ones after them."""
         cdef ptr_t n = self.view.n_cols, j, p
-        cdef double[::1] extent = np.ones(n + 1), reach = np.ones(n + 1), rms = np.ones(n + 1)
-        cdef double[::1] reach_with_zero = np.ones(n + 1), total = np.full(n + 1, <double> self.view.n_rows)
-        cdef double low, high, square, x
+        cdef double[::1] rms = np.ones(n + 1)
+        cdef double[::1] low = np.ones(n + 1), high = np.ones(n + 1), total = np.full(n + 1, <double> self.view.n_rows)
+        cdef double square, x
         for j in range(n):
             column = get_column(&self.view, j)
-            low = 0.0 if column.size < self.view.n_rows else INFINITY
-            high = -low
-            square = total[j] = 0.0
             if column.values == NULL:
-                low, high, square = 0.0, column.size > 0, column.size
-                total[j] = column.size
+                low[j], high[j] = column.size == self.view.n_rows, column.size > 0
+                square = total[j] = column.size
             else:
+                low[j] = 0.0 if column.size < self.view.n_rows else INFINITY
+                high[j] = -low[j]
+                square = total[j] = 0.0
                 for p in range(column.size):
                     x = column.values[p]
-                    low = min(low, x)
-                    high = max(high, x)
+                    low[j] = min(low[j], x)
+                    high[j] = max(high[j], x)
                     square += x * x
                     total[j] += x
-            extent[j] = max(fabs(low), fabs(high))
-            reach[j] = high - low
-            reach_with_zero[j] = max(high, 0.0) - min(low, 0.0)
             rms[j] = sqrt(square / self.view.n_rows)
-        self.extent = np.asarray(extent)
-        self.reach = np.asarray(reach)
-        self.reach_with_zero = np.asarray(reach_with_zero)
+        self.low, self.high = np.asarray(low), np.asarray(high)
+        self.extent = np.maximum(np.abs(self.low), np.abs(self.high))
+        self.reach = self.high - self.low
+        self.reach_with_zero = np.maximum(self.high, 0.0) - np.minimum(self.low, 0.0)
         self.rms = np.asarray(rms)
         self.total = np.asarray(total)
         self.view.total = &total[0]
