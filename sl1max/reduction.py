@@ -156,8 +156,11 @@ class Reduction:
             return begun
         return self.solution(plan, solver, status, n_before)
 
-    def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None) -> Solver:
-        """A solver of one problem, at the weights of an earlier solution or model if there is one."""
+    def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False) -> Solver:
+        """A solver of one problem, at the weights of an earlier solution or model if there is one.
+
+        If the problem changes later, it is a solver of all rows, that `change_solver` takes.
+        """
         beta, emp_mean = self._beta(plan), self._emp_mean(plan)
         start = self._start(plan, beta) if begun is None else self._start_again(plan, begun)
 
@@ -165,7 +168,7 @@ class Reduction:
             problem = self._problem(plan, emp_mean, beta)
             return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
 
-        if start is not None or algorithm != "newton" or not self._is_rare(plan, beta):
+        if changes or start is not None or algorithm != "newton" or not self._is_rare(plan, beta):
             return whole(start)
         rows, target = self._class_target(plan, plan.blocks[0])
         return TouchedSolver(

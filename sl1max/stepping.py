@@ -32,7 +32,8 @@ class Problem:
     """A training set and the kind of model to be fitted to it, for `Solver`.
 
     X is taken by reference where it has the form the core works on: a CSC matrix of float64 with sorted int32
-    indices, or a column-major float64 array, at least a quarter of it nonzero. It must not be changed meanwhile.
+    indices, or a column-major float64 array, at least a quarter of it nonzero. It must not be changed meanwhile. Of
+    sparse examples by the ten thousands the core keeps a copy by rows beside it, for speed.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ class Solver:
                 self._reduction.change_solver(plan, held[blocks])
                 self._solvers[blocks] = held[blocks]
             else:  # the first time, or an independent class that was constant
-                self._solvers[blocks] = self._reduction.make_solver(plan, algorithm, self._tol)
+                self._solvers[blocks] = self._reduction.make_solver(plan, algorithm, self._tol, changes=True)
         self._ends = dict.fromkeys(self._solvers, "running")
         self.__dict__.pop("_model", None)
 

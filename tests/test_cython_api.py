@@ -81,6 +81,10 @@ class Handles:
         make = C.columns_csr if by_rows else C.columns_csc
         assert make(byref(self.columns), *twin.X.shape, *map(pointer, self.arrays)) == K.OK
         self.take(twin)
+        self.make_solver(algorithm, tol)
+
+    def make_solver(self, algorithm=K.NEWTON, tol=1e-8):
+        twin = self.twin
         normalizer = K.POOLED if twin.pooled else K.LOGISTIC if twin.reference else K.CONDITIONAL
         status = C.solver_new(
             byref(self.solver), self.columns, twin.n_blocks, normalizer, twin.intercept, pointer(self.target),
@@ -196,6 +200,21 @@ def test_changes_between_steps(normalizer):
         assert C.solver_set_offset(h.solver, None) == K.OK
         assert C.solver_step(h.solver, 1000, None) == K.CONVERGED
         assert close_to(second, *h.weights(), 1e-8)
+
+
+@pytest.mark.parametrize("values", ["binary", "unit"])
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_rows_beside_the_columns(normalizer, values):
+    twin = make_twin(normalizer, values=values, shape=(60, 12))
+    with Handles(twin) as plain, Handles(twin) as h:
+        for _ in range(2):
+            assert C.columns_index_rows(h.columns) == K.OK
+        C.solver_free(h.solver)
+        h.make_solver()
+        for handles in (plain, h):
+            assert C.solver_step(handles.solver, 1000, None) == K.CONVERGED
+        assert_allclose(h.weights()[0], plain.weights()[0], atol=1e-4)
+        assert close_to(twin, *h.weights(), 1e-8)
 
 
 def test_arrays_changed_in_place():
@@ -386,7 +405,7 @@ class TestErrors:
     def test_ctrl_c_is_not_lost(self, monkeypatch):
         statuses = []
 
-        def interrupt(*_):
+        def interrupt(*_, **__):
             raise KeyboardInterrupt
 
         monkeypatch.setattr(cython_api, "Columns", interrupt)
@@ -444,6 +463,7 @@ class TestErrors:
         numbers = C.solver_objective, C.solver_dual_gap, C.solver_objective_zero, C.solver_log_z
         assert np.isnan([number(None) for number in numbers]).all()
         assert C.solver_n_iter(None) == -1
+        assert C.columns_index_rows(None) == K.NULL_POINTER
         C.columns_free(None)
         C.solver_free(None)
 

@@ -7,6 +7,8 @@ from scipy import sparse
 from strategies import random_data
 
 import sl1max
+from sl1max import reduction
+from sl1max._core import _solver
 
 MODELS = [
     (distribution, classes)
@@ -170,6 +172,21 @@ def test_a_constant_class_comes_to_life_and_back():
     assert_same_model(run(solver), sl1max.fit(X, full, tol=TOL))
     solver.set_target(Y)
     assert run(solver).intercept[1] == -np.inf
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "class-conditional"])
+def test_a_rare_class_among_very_many_examples(monkeypatch, distribution):
+    """`sl1max.fit` solves it on the few rows that it touches: a solver that may change looks at all."""
+    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
+    monkeypatch.setattr(reduction, "RARE", 0.1)
+    rng, X, y = make_data(n_samples=300)
+    y[:] = np.where(np.arange(300) < 6, "a", "b")
+    options = {"distribution": distribution, "classes": "independent"}
+    solver = sl1max.Solver(sl1max.Problem(sparse.csc_array(X), y, **options), tol=TOL)
+    assert_same_model(run(solver), sl1max.fit(X, y, tol=TOL, **options))
+    weight = rng.random(len(y)) + 0.1
+    solver.reweight(weight)
+    assert_same_model(run(solver), sl1max.fit(X, y, sample_weight=weight, tol=TOL, **options))
 
 
 def test_solvers_share_a_problem():

@@ -63,11 +63,15 @@ cdef class Columns:
         self.view.rows = NULL if indices is None or indices.shape[0] == 0 else &indices[0]
         self.view.values = NULL if values is None or values.shape[0] == 0 else &values[0]
         self._measure()
-        if indptr is not None and self.nnz > 0 and (n_rows >= MANY_ROWS if by_rows is None else by_rows):
+        if n_rows >= MANY_ROWS if by_rows is None else by_rows:
+            self.index_rows()
+
+    def index_rows(self):
+        """Keep sparse columns by rows too, for problems made from now on: columns ascend within a row."""
+        if self.view.indptr != NULL and self.nnz > 0 and self.view.row_start == NULL:
             self._index_rows()
 
     def _index_rows(self):
-        """The same matrix by rows: columns ascend within a row."""
         cdef ptr_t[::1] start = np.zeros(self.view.n_rows + 1, np.int64)
         cdef idx_t[::1] cols = np.empty(self.nnz, np.int32)
         cdef double[::1] values = None if self.view.values == NULL else np.empty(self.nnz)
