@@ -170,9 +170,8 @@ def fit_moments(
     """
     check_options(tol=tol, max_iter=max_iter)
     data = read_moments(means, betas, background, q0)
-    bounds = _bounds(data.matrix)
-    _check_ranges(data, *bounds)
-    certificate = Certificate(data, *bounds)
+    _check_ranges(data)
+    certificate = Certificate(data)
     target = tol * np.log(len(data.q0))
     solver = _make_solver(data)
     lam = solver.weights[0, :-1]
@@ -229,10 +228,10 @@ class Certificate:
     it. If p is not a distribution or misses another interval (five times, after that was added), there is no gap yet.
     """
 
-    def __init__(self, data: MomentData, low, high):
+    def __init__(self, data: MomentData):
         self._data = data
-        self._extent = np.maximum(np.abs(low), np.abs(high))
-        self.bound = np.isfinite(data.betas) & (high > low)  # which features constrain the model
+        self._extent = data.columns.extent[:-1]
+        self.bound = np.isfinite(data.betas) & (data.columns.reach[:-1] > 0)  # which features constrain the model
         self._end = np.where(self.bound, data.betas, 0.0)
         self.objective = np.inf
 
@@ -322,17 +321,10 @@ def weighted_gram(columns, weight):
 # Constraints that cannot be met
 
 
-def _bounds(matrix):
-    """Least and greatest value of every feature over the points."""
-    low, high = matrix.min(axis=0), matrix.max(axis=0)
-    if sparse.issparse(matrix):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    return np.asarray(low, np.float64), np.asarray(high, np.float64)
-
-
-def _check_ranges(data, low, high):
+def _check_ranges(data):
     """Whether each interval, taken alone, reaches the values of its feature."""
-    slack = ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    low, high = data.columns.low[:-1], data.columns.high[:-1]
+    slack = ROUNDING * data.columns.extent[:-1]
     outside = (data.means - data.betas > high + slack) | (data.means + data.betas < low - slack)
     if outside.any():
         j = np.flatnonzero(outside)[0]
