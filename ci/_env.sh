@@ -3,6 +3,8 @@
 #   make_environment   .venv with everything to build, test and check; made anew when pyproject.toml changes
 #   build_wheel DIR [SETTING...]   the wheel of this checkout in build/DIR/wheel, with meson settings if any
 #   install_wheel      build it and install it in .venv
+#   in_asv_bench       run a command in asv_bench/
+#   run_asv [...]      check the asv suite and run each benchmark once, on the installed package; arguments go to asv
 #
 # PYTHON names the Python to make .venv with; without it, the first on PATH that will do.
 
@@ -86,4 +88,14 @@ build_wheel() {
 install_wheel() {
     build_wheel release
     python -m pip install --quiet --no-deps --force-reinstall build/release/wheel/*.whl
+}
+
+in_asv_bench() { (cd asv_bench && "$@"); }
+
+run_asv() {
+    local here
+    here=existing:$(command -v python)
+    in_asv_bench asv machine --yes >/dev/null
+    in_asv_bench asv check --environment "$here"
+    in_asv_bench asv run --quick --dry-run --show-stderr --environment "$here" "$@"
 }
