@@ -30,23 +30,39 @@ class ClassSums:
             self._total = np.concatenate([total for total, _ in products])
             by_class = [product for _, product in products]
             self._by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
+            self._by_class.sort_indices()
         else:
             self._total = matrix.T @ mass
             self._by_class = np.asfortranarray((cells.T @ matrix).T)
 
-    def block(self, c, side):
-        """Sums over block (c, side), a new array (n_features,)."""
-        if sparse.issparse(self._by_class):
-            held = slice(self._by_class.indptr[c], self._by_class.indptr[c + 1])
-            in_class = np.zeros(len(self._total))
-            in_class[self._by_class.indices[held]] = self._by_class.data[held]
-        else:
-            in_class = self._by_class[:, c].copy()
+    def held(self, c):
+        """The features that class c has, ascending; None if all are looked at, in dense columns."""
+        if not sparse.issparse(self._by_class):
+            return None
+        return self._by_class.indices[self._by_class.indptr[c] : self._by_class.indptr[c + 1]]
+
+    def block(self, c, side, cols=None):
+        """Sums over block (c, side), a new array (n_features,); or those of some columns. c is None: of no example."""
+        total = self._total if cols is None else self._total[cols]
+        in_class = np.zeros(len(total)) if c is None else self._in_class(c, cols)
         if side == IN_CLASS:
             return in_class
-        rest = self._total - in_class
-        rest[np.abs(rest) <= ROUNDING * np.abs(self._total)] = 0
+        rest = total - in_class
+        rest[np.abs(rest) <= ROUNDING * np.abs(total)] = 0
         return rest
+
+    def _in_class(self, c, cols):
+        if not sparse.issparse(self._by_class):
+            return self._by_class[:, c].copy() if cols is None else self._by_class[cols, c]
+        indices, values = self.held(c), self._by_class.data[self._by_class.indptr[c] : self._by_class.indptr[c + 1]]
+        if cols is None:
+            in_class = np.zeros(len(self._total))
+            in_class[indices] = values
+            return in_class
+        if not len(indices):
+            return np.zeros(len(cols))
+        place = np.minimum(np.searchsorted(indices, cols), len(indices) - 1)
+        return np.where(indices[place] == cols, values[place], 0.0)
 
 
 def column_chunks(matrix):

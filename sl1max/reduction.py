@@ -152,8 +152,8 @@ class Reduction:
         n_before = 0 if begun is None else begun.n_iter
         look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
         status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
-        if status == "interrupted" and solver.n_iter == 0:
-            return begun
+        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, TouchedSolver)):
+            return begun  # in the middle of a change of rows, or hardly begun
         return self.solution(plan, solver, status, n_before)
 
     def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False) -> Solver:
@@ -368,7 +368,7 @@ class Reduction:
         if plan.rival is None:
             return [(block, cols[blocks == b], values[blocks == b]) for b, block in enumerate(plan.blocks)]
         (block,) = plan.blocks
-        here = self.penalties.block(*block)[cols] <= self.penalties.block(*plan.rival)[cols]
+        here = self.penalties.block(*block, cols) <= self.penalties.block(*plan.rival, cols)
         return [(block, cols[here], values[here]), (plan.rival, cols[~here], -values[~here])]
 
     # Solutions to model

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max.inputs import Data
-from sl1max.moments import ClassSums, Moments
+from sl1max.moments import IN_CLASS, ClassSums, Moments
 
 
 class Penalties:
@@ -36,6 +36,7 @@ class Penalties:
         self._beta = beta
         self._rule = beta_rule
         self._within_class = distribution == "class-conditional"
+        self._of_none = {}
         low, high = data.columns.low[:-1], data.columns.high[:-1]
         if not self._within_class:
             low, high = np.minimum(low, 0), np.maximum(high, 0)
@@ -58,19 +59,49 @@ class Penalties:
         self._first = ClassSums(unit, self._moments.cells, data.mass)
         self._second = ClassSums(unit * unit, self._moments.cells, data.mass)
 
-    def block(self, c, side):
-        """beta_cj of block (c, side), a new array (n_features,)."""
-        mass = self._moments.block_mass(c, side) if self._within_class else self._moments.mass
-        unit = 1 / mass if self._rule == "count" else self._deviation(c, side, mass) / np.sqrt(mass)
-        varies = self._range > 0
+    def block(self, c, side, cols=None):
+        """beta_cj of block (c, side), a new array (n_features,); or those of some columns.
+
+        Features that the class lacks have what a class without examples would have: only the others are computed.
+        """
+        mass = self._mass_of(c, side)
+        held = self._first.held(c) if self._rule == "deviation" and self._beta.ndim < 2 else None
+        if held is None or cols is not None:
+            return self._at(c, side, mass, cols)
+        beta = self._at(None, side, mass, None) if self._within_class else self._lacking(side).copy()
+        beta[held] = self._at(c, side, mass, held)
+        return beta
+
+    def _mass_of(self, c, side):
+        return self._moments.block_mass(c, side) if self._within_class else self._moments.mass
+
+    def _lacking(self, side):
+        """beta_cj of a class without examples, over the mass of all."""
+        if side not in self._of_none:
+            self._of_none[side] = self._at(None, side, self._moments.mass, None)
+        return self._of_none[side]
+
+    def _at(self, c, side, mass, cols):
+        """beta_cj of some columns, or of all; c is None: of a class without examples."""
+        reach = _take(self._range, cols)
+        unit = 1 / mass if self._rule == "count" else self._deviation(c, side, mass, cols) / np.sqrt(mass)
+        varies = reach > 0
         beta = self._beta[c] if self._beta.ndim == 2 else self._beta
+        beta = _take(beta, cols) if beta.ndim else beta
         return np.where(varies, beta * np.where(varies, unit, 1), np.inf)
 
-    def _deviation(self, c, side, mass):
-        mean = self._first.block(c, side) / mass
-        variance = self._second.block(c, side) / mass - mean**2
+    def _deviation(self, c, side, mass, cols):
         seen_once = 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
-        return np.maximum(self._scale * np.sqrt(np.maximum(variance, 0)), seen_once * self._range)
+        if c is None and side == IN_CLASS:
+            return seen_once * _take(self._range, cols)
+        mean = self._first.block(c, side, cols) / mass
+        variance = self._second.block(c, side, cols) / mass - mean**2
+        spread = _take(self._scale, cols) * np.sqrt(np.maximum(variance, 0))
+        return np.maximum(spread, seen_once * _take(self._range, cols))
+
+
+def _take(values, cols):
+    return values if cols is None else values[cols]
 
 
 def scale_columns(matrix, shift, scale):

@@ -1,5 +1,7 @@
 """The rules for beta_cj against numbers worked out by hand, and against the reference."""
 
+import itertools
+
 import numpy as np
 import pytest
 import reference as ref
@@ -164,3 +166,21 @@ def test_left_out_and_unpenalised_features_in_a_model():
         assert not model.weights[:, [0]].toarray().any()
         assert model.weights[:, [1]].toarray().any()
         assert np.all(model.converged)
+
+
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize("distribution", ["conditional", "class-conditional"])
+def test_some_columns(distribution, beta_rule):
+    """Those of some columns are those of all; of sparse columns, whatever the class lacks, those of dense ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 12)) * (rng.random((40, 12)) < 0.15)
+    X[:, 0] = rng.normal(size=40)
+    y = rng.integers(0, 3, 40)
+    cols = np.array([0, 5, 11])
+    for beta in (0.5, np.linspace(0, 1, 12), rng.random((3, 12))):
+        options = {"beta": beta, "beta_rule": beta_rule, "classes": "independent"}
+        penalties = make_penalties(X, y, distribution, **options)
+        for block in itertools.product(range(3), (IN_CLASS, NON_CLASS)):
+            whole = penalties.block(*block)
+            np.testing.assert_array_equal(penalties.block(*block, cols), whole[cols])
+            np.testing.assert_array_equal(penalties._at(*block, penalties._mass_of(*block), None), whole)
