@@ -1,5 +1,8 @@
 """Python threads that train and predict side by side get what each would get alone; with and without the GIL."""
 
+import subprocess
+import sys
+import sysconfig
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -68,3 +71,10 @@ def test_predictions_of_one_model():
     expected = sl1max.fit(X, y).proba(X)
     for proba in run_together(lambda k: model.proba(X, n_jobs=2)):
         assert_array_equal(proba, expected)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="not a free-threaded Python")
+def test_the_gil_stays_off():
+    modules = ["sl1max.cython_api", *(f"sl1max._core.{name}" for name in ("_boosting", "_solver", "_svmlight"))]
+    code = f"import sys, {', '.join(modules)}; assert not sys._is_gil_enabled()"
+    subprocess.run([sys.executable, "-P", "-W", "error", "-c", code], check=True)
