@@ -19,6 +19,7 @@ from sl1max.monitor import FitProgress, Monitor
 from sl1max.reduction import Reduction
 from sl1max.regularization import Penalties
 
+FAR = 30.0  # a score: what has it against it is as good as impossible
 ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
 
 
@@ -152,7 +153,7 @@ def fit(
     unpenalised = bool((beta == 0).any())
     _warn_unconverged(model, statuses, unpenalised)
     if unpenalised:
-        _warn_separated(model, statuses)
+        _warn_separated(model, statuses, data.columns.extent[:-1])
     return model
 
 
@@ -259,13 +260,14 @@ def _warn_unconverged(model, statuses, unpenalised):
     )
 
 
-def _warn_separated(model, statuses):
-    """Without a penalty the conditional loss of separable data falls to zero and takes the weights to infinity."""
+def _warn_separated(model, statuses, extent):
+    """Without a penalty separable data take weights to infinity: the loss of a conditional model falls to zero with
+    them, the probability of some examples does in the others."""
     targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
-    gone = np.atleast_1d(model.objective) <= targets
-    if model.distribution == "conditional" and any(
-        status == "converged" and zero for status, zero in zip(statuses, gone, strict=True)
-    ):
+    gone = np.atleast_1d(model.objective) <= targets if model.distribution == "conditional" else False
+    far = (np.abs(model.weights) * extent).max() > FAR if model.weights.nnz else False
+    ended = np.array([status == "converged" for status in statuses])
+    if np.any(ended & (gone | far)):
         warnings.warn(
             "Separable data have no optimum where beta is 0: the weights would grow for ever, and are only as large "
             "as tol asks for",

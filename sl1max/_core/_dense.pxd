@@ -31,33 +31,8 @@ cdef extern from *:
         return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
     }
 
-    /* Four dots with one y: what a Cholesky factor is made of. */
-    SL1MAX_CLONES static void sl1max_dot4(const double *x, int64_t stride, const double *y, int64_t size, double *out)
-    {
-        double sum0[4] = {0.0}, sum1[4] = {0.0}, sum2[4] = {0.0}, sum3[4] = {0.0};
-        const double *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
-        int64_t a = 0;
-        for (; a + 4 <= size; a += 4)
-            for (int k = 0; k < 4; ++k) {
-                sum0[k] += x[a + k] * y[a + k];
-                sum1[k] += x1[a + k] * y[a + k];
-                sum2[k] += x2[a + k] * y[a + k];
-                sum3[k] += x3[a + k] * y[a + k];
-            }
-        for (; a < size; ++a) {
-            sum0[0] += x[a] * y[a];
-            sum1[0] += x1[a] * y[a];
-            sum2[0] += x2[a] * y[a];
-            sum3[0] += x3[a] * y[a];
-        }
-        out[0] = (sum0[0] + sum0[1]) + (sum0[2] + sum0[3]);
-        out[1] = (sum1[0] + sum1[1]) + (sum1[2] + sum1[3]);
-        out[2] = (sum2[0] + sum2[1]) + (sum2[2] + sum2[3]);
-        out[3] = (sum3[0] + sum3[1]) + (sum3[2] + sum3[3]);
-    }
-
-    /* Dots of four rows x with two rows y: six loads for eight products. out[r] with the first y, out[4 + r] with the
-       second. */
+    /* Dots of four rows x with two rows y, six loads for eight products: what Hessians of dense columns and Cholesky
+       factors are made of. out[r] with the first y, out[4 + r] with the second. */
     SL1MAX_CLONES static void sl1max_dot4x2(const double *x, int64_t stride, const double *y0, const double *y1,
                                             int64_t size, double *out)
     {
@@ -104,8 +79,6 @@ cdef extern from *:
     """
     # x @ y
     double dot "sl1max_dot"(const double* x, const double* y, ptr_t size) noexcept nogil
-    # out[r] = x[r * stride:][:size] @ y, r = 0..3
-    void dot4 "sl1max_dot4"(const double* x, ptr_t stride, const double* y, ptr_t size, double* out) noexcept nogil
     # out[r] = x[r * stride:][:size] @ y0, out[4 + r] = x[r * stride:][:size] @ y1, r = 0..3
     void dot4x2 "sl1max_dot4x2"(const double* x, ptr_t stride, const double* y0, const double* y1, ptr_t size,
                                 double* out) noexcept nogil

@@ -17,7 +17,7 @@ from libc.string cimport memcpy, memset
 
 from sl1max._core._certificate cimport mixing
 from sl1max._core._column cimport column_axpy, column_dot, get_column, row_at, value_at
-from sl1max._core._dense cimport axpy, dot, dot4, factorise, substitute
+from sl1max._core._dense cimport axpy, dot, dot4x2, factorise, substitute
 from sl1max._core._normalizer cimport (
     apply_step, block_flow, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights, walk,
 )
@@ -430,12 +430,12 @@ cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_
                               ptr_t start, ptr_t length) noexcept nogil:
     """Add to rows first..end, columns other_first..other_end what rows start..start+length of X have to say.
 
-    x_a * flow for four slots at a time, each against every x_b: four dots for one reading of x_b.
+    x_a * flow for four slots at a time, each against every x_b, two at a time.
     """
-    cdef ptr_t a, b, r, i, band
+    cdef ptr_t a, b, r, i, band, limit
     cdef double pulled[4 * TILE]
     cdef double ones[TILE]
-    cdef double sums[4]
+    cdef double sums[8]
     cdef const double* x
     for i in range(TILE):
         ones[i] = 1.0
@@ -445,10 +445,14 @@ cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_
             x = dense_values(problem, work, low + a + min(r, band - 1), start, ones)
             for i in range(length):
                 pulled[r * TILE + i] = state.flow[start + i] * x[i]
-        for b in range(other_first, min(other_end, a + band)):
-            dot4(pulled, TILE, dense_values(problem, work, low + b, start, ones), length, sums)
+        limit = min(other_end, a + band)
+        for b in range(other_first, limit, 2):
+            dot4x2(pulled, TILE, dense_values(problem, work, low + b, start, ones),
+                   dense_values(problem, work, low + min(b + 1, limit - 1), start, ones), length, sums)
             for r in range(band):
                 work.hessian[(a + r) * size + b] += sums[r]
+                if b + 1 < limit:
+                    work.hessian[(a + r) * size + b + 1] += sums[4 + r]
 
 
 cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work,

@@ -485,11 +485,15 @@ cdef class Solver:
             novelty = select_working_set(problem, state, work)
             self.evaluated = False
             state.n_iter += 1
-            sweep(problem, state, work, FIRST_SWEEPS if novelty > 0.3 else LATER_SWEEPS)
-            if novelty > 1.0 and state.n_iter <= 10:
-                continue    # the working set has yet to find its size
-            # A Newton system is worth solving well once the working set hardly changes.
-            precision = min(max(0.03 * novelty, 1e-4), 0.1)
+            # Under dense columns every step moves every row: beside its Hessian, sweeps would cost much, and solving the
+            # Newton system well costs little.
+            precision = 1e-4
+            if problem.X.indptr != NULL:
+                sweep(problem, state, work, FIRST_SWEEPS if novelty > 0.3 else LATER_SWEEPS)
+                if novelty > 1.0 and state.n_iter <= 10:
+                    continue    # the working set has yet to find its size
+                # A Newton system is worth solving well once the working set hardly changes.
+                precision = min(max(0.03 * novelty, 1e-4), 0.1)
             n_steps = 0
             low = 0
             while low < work.size and not state.stopped:
