@@ -485,8 +485,8 @@ cdef class Solver:
             novelty = select_working_set(problem, state, work)
             self.evaluated = False
             state.n_iter += 1
-            # Under dense columns every step moves every row: beside its Hessian, sweeps would cost much, and solving the
-            # Newton system well costs little.
+            # Under dense columns every step moves every row: beside a Hessian sweeps cost much, and solving the Newton
+            # system well costs little.
             precision = 1e-4
             if problem.X.indptr != NULL:
                 sweep(problem, state, work, FIRST_SWEEPS if novelty > 0.3 else LATER_SWEEPS)
