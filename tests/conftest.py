@@ -1,7 +1,9 @@
 """Makes `reference` and `strategies` importable by the test files; sets up BLAS and hypothesis."""
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the twin's matrices are too small to share
@@ -9,6 +11,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the twin's matrices are to
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them press.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "sl1max", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
