@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from sl1max._core cimport _column, _newton, _normalizer, _step
+from sl1max._core cimport _column, _hessian, _normalizer, _step, _workset
 from sl1max._core._types cimport column_t, columns_t, idx_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
@@ -64,7 +64,7 @@ def minimise_quadratic(double slope, double curvature, double beta, double lam):
 
 def kth_largest(values, ptr_t k):
     cdef double[::1] scratch = np.array(values, np.float64)
-    return _newton.kth_largest(&scratch[0], scratch.shape[0], k)
+    return _workset.kth_largest(&scratch[0], scratch.shape[0], k)
 
 
 def repeat_steps(const double[:, ::1] cases, ptr_t n, *, bint paper):
@@ -241,7 +241,7 @@ cdef class State:
         """The Hessian at the given coordinates, ascending, formed n times over; empirical means count as zero."""
         cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, n_entries = 0, k, _repeat
         cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
-        cdef _newton.workset_t work
+        cdef _workset.workset_t work
         cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
         cdef ptr_t[::1] row_start = np.empty(m + 1, np.int64), row_end = np.empty(m, np.int64), own = np.array(coords)
         cdef unsigned char[::1] kept = np.empty(m, np.uint8)
@@ -252,13 +252,13 @@ cdef class State:
         self.problem.emp_mean = &emp_mean[0]
         for k in range(size):
             n_entries += _column.get_column(&self.problem.X, coords[k] % self.problem.n_coords).size
-        if not _newton.reserve(&work, size, n_entries, coupled):
+        if not _workset.reserve(&work, size, n_entries, coupled):
             raise MemoryError
         with nogil:
             for _repeat in range(n):
-                _newton.form_hessian(&self.problem, &self.state, &work, 0, size, coupled, precision)
+                _hessian.form_hessian(&self.problem, &self.state, &work, 0, size, coupled, precision)
         memcpy(&hessian[0, 0], work.hessian, size * size * sizeof(double))
-        _newton.release(&work)
+        _workset.release(&work)
         return np.asarray(hessian)
 
     def log_z(self):

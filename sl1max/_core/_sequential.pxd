@@ -9,10 +9,10 @@ first steps move far more mass than a rare feature has.)
 from libc.math cimport INFINITY
 
 from sl1max._core._column cimport column_dot
-from sl1max._core._newton cimport kth_largest
 from sl1max._core._normalizer cimport apply_step, block_flow, coordinate_moments, interrupted, walk
 from sl1max._core._step cimport paper_step, step_t
 from sl1max._core._types cimport problem_t, ptr_t, state_t
+from sl1max._core._workset cimport kth_largest
 
 
 cdef struct choice_t:

@@ -18,15 +18,14 @@ import numpy as np
 
 from sl1max._core._certificate cimport duality_gap, free_t, largest_mixing, price, solve_tilt, tilted_flow
 from sl1max._core._column cimport column_dot, column_moments_pooled, get_column, row_axpy
-from sl1max._core._newton cimport (
-    FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, release, select_working_set, sweep, workset_t,
-)
+from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
     CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t, state_t,
     status_t,
 )
+from sl1max._core._workset cimport release, select_working_set, workset_t
 
 # Rows from which on a flow outgrows the caches: prices by rows are then two to three times as fast.
 MANY_ROWS = 1 << 16

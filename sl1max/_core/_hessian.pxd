@@ -1,0 +1,308 @@
+"""The Hessian of the loss on a working set, and its slope.
+
+With u q the flow of a block and x the column of a coordinate it is:
+
+    one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
+    one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
+
+Rows that bend the loss little are not multiplied out but taken as if they were all alike. The intercept is one more
+column, of ones, without penalty.
+"""
+from libc.string cimport memset
+
+from sl1max._core._column cimport column_dot, get_column, row_at, value_at
+from sl1max._core._dense cimport dot4x2
+from sl1max._core._normalizer cimport block_flow, coordinate_moments, interrupted, walk
+from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
+from sl1max._core._workset cimport workset_t
+
+
+cdef extern from *:
+    """
+    /* What a Hessian may lack of the curvature of a coordinate, off its diagonal. */
+    #define SL1MAX_MAX_NEGLIGIBLE 0.3
+    /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
+    #define SL1MAX_TILE 256
+    """
+    const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
+    enum: TILE "SL1MAX_TILE"
+
+
+cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcept nogil:
+    """flow = how much the scores of a row's cells bend the loss: sum_c of u q_c (1 - q_c), or of q_c under one Z."""
+    cdef ptr_t m = problem.X.n_rows, c, i
+    cdef double q
+    memset(state.flow, 0, m * sizeof(double))
+    for c in range(problem.n_blocks):
+        for i in range(m):
+            if problem.pooled:
+                state.flow[i] += state.weight[c * m + i] * state.inv_z[0]
+            else:
+                q = state.weight[c * m + i] * state.inv_z[i]
+                state.flow[i] += problem.mass[i] * (q - q * q)
+
+
+cdef inline void choose_rows(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high, double negligible) noexcept nogil:
+    """Mark the rows that matter to some slot: together the others hold less than this part of its curvature.
+
+    The slope is always that of all rows, and so is the Hessian's diagonal: what the rest of it lacks costs a little of
+    the speed of convergence, and nothing of where to.
+    """
+    cdef ptr_t size = high - low, slot, k, p
+    cdef idx_t i
+    cdef double threshold
+    cdef column_t column
+    row_curvature(problem, state)
+    memset(work.kept, 0, problem.X.n_rows)
+    for slot in range(size):
+        k = work.coords[low + slot]
+        column = walk(problem, state, k % problem.n_coords)
+        threshold = negligible * work.hessian[slot * size + slot] / column.size
+        for p in range(column.size):
+            i = row_at(column, p)
+            work.kept[i] |= state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
+
+
+cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                             bint coupled) noexcept nogil:
+    """The working set's columns low..high by rows: slots ascend within a row."""
+    cdef ptr_t m = problem.X.n_rows, i, p, slot, c, place
+    cdef column_t column
+    cdef ptr_t* start = work.row_start
+    for i in range(m + 1):
+        start[i] = 0
+    for slot in range(low, high):
+        column = get_column(&problem.X, work.coords[slot] % problem.n_coords)
+        for p in range(column.size):
+            i = row_at(column, p)
+            start[i + 1] += work.kept[i]
+    for i in range(m):
+        start[i + 1] += start[i]
+    for slot in range(low, high):
+        c = work.coords[slot] // problem.n_coords
+        column = walk(problem, state, work.coords[slot] % problem.n_coords)
+        for p in range(column.size):
+            i = row_at(column, p)
+            if not work.kept[i]:
+                continue
+            place = start[i]
+            start[i] = place + 1
+            work.entry_slot[place] = <idx_t> (slot - low)
+            work.entry_value[place] = value_at(column, p)
+            if coupled:
+                work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
+    # Filling moved every start to the next row's: move them back.
+    for i in range(m, 0, -1):
+        start[i] = start[i - 1]
+    start[0] = 0
+
+
+cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, column_t column,
+                             ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
+    """One row of the Hessian up to its diagonal, from the flow of its block: the column, and each row that it meets.
+
+    Slots ascend within a row and are taken in turn: row_end[i] is where this slot's entry of row i stands.
+    """
+    cdef ptr_t p, e, end
+    cdef idx_t i
+    cdef double pull
+    for p in range(column.size):
+        i = row_at(column, p)
+        if not work.kept[i]:
+            continue
+        end = work.row_end[i] + 1
+        work.row_end[i] = end
+        pull = state.flow[i] * value_at(column, p)
+        if pull == 0.0:
+            continue
+        state.counters.nonzeros += end - work.row_start[i]
+        if coupled:
+            for e in range(work.row_start[i], end):
+                row_out[work.entry_slot[e]] -= pull * work.entry_value[e] * work.entry_prob[e]
+        if problem.n_blocks == 1:
+            for e in range(work.row_start[i], end):
+                row_out[work.entry_slot[e]] += (
+                    pull if problem.X.values == NULL and problem.X.indptr != NULL else pull * work.entry_value[e])
+        else:
+            e = end - 1
+            while e >= work.row_start[i] and work.entry_slot[e] >= block_slot:
+                row_out[work.entry_slot[e]] += pull * work.entry_value[e]
+                e -= 1
+
+
+cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work,
+                            ptr_t low, ptr_t high) noexcept nogil:
+    """slope = model_mean - emp_mean on the working set's coordinates low..high"""
+    cdef ptr_t slot, k, c, last = -1
+    for slot in range(low, high):
+        k = work.coords[slot]
+        c = k // problem.n_coords
+        if c != last:
+            block_flow(problem, state, c, state.flow)
+            last = c
+        work.slope[slot - low] = (column_dot(walk(problem, state, k % problem.n_coords), state.flow)
+                                  - problem.emp_mean[k])
+
+
+cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                                 bint coupled) noexcept nogil:
+    """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
+    cdef ptr_t size = high - low, m = problem.X.n_rows, slot, i, k, c, last = -1, block_slot = 0
+    for i in range(m):
+        work.row_end[i] = work.row_start[i]
+    for slot in range(size):
+        k = work.coords[low + slot]
+        c = k // problem.n_coords
+        if c != last:
+            block_flow(problem, state, c, state.flow)
+            if not problem.pooled and not coupled:
+                for i in range(m):
+                    state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
+            block_slot = slot
+            last = c
+        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
+                    work.hessian + slot * size)
+        if interrupted(state):
+            return
+
+
+cdef inline ptr_t block_end(const problem_t* problem, const workset_t* work, ptr_t low, ptr_t high,
+                            ptr_t slot) noexcept nogil:
+    """The first slot after the given one whose block is another."""
+    cdef ptr_t c = work.coords[low + slot] // problem.n_coords
+    while low + slot < high and work.coords[low + slot] // problem.n_coords == c:
+        slot += 1
+    return slot
+
+
+cdef inline void cell_curvature(const problem_t* problem, state_t* state, ptr_t c, ptr_t d) noexcept nogil:
+    """flow = second derivative of the loss by the scores of an example's cells in blocks c and d, less W_a W_b."""
+    cdef ptr_t m = problem.X.n_rows, i
+    block_flow(problem, state, c, state.flow)
+    if not problem.pooled:
+        for i in range(m):
+            state.flow[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
+
+
+cdef inline const double* dense_values(const problem_t* problem, const workset_t* work, ptr_t place,
+                                       ptr_t start, const double* ones) noexcept nogil:
+    """Values of a dense column from row start on; the intercept's are ones."""
+    cdef column_t column = get_column(&problem.X, work.coords[place] % problem.n_coords)
+    return ones if column.values == NULL else column.values + start
+
+
+cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t size,
+                              ptr_t first, ptr_t end, ptr_t other_first, ptr_t other_end,
+                              ptr_t start, ptr_t length) noexcept nogil:
+    """Add to rows first..end, columns other_first..other_end what rows start..start+length of X have to say.
+
+    x_a * flow for four slots at a time, each against every x_b, two at a time.
+    """
+    cdef ptr_t a, b, r, i, band, limit
+    cdef double pulled[4 * TILE]
+    cdef double ones[TILE]
+    cdef double sums[8]
+    cdef const double* x
+    for i in range(TILE):
+        ones[i] = 1.0
+    for a in range(first, end, 4):
+        band = min(4, end - a)
+        for r in range(4):
+            x = dense_values(problem, work, low + a + min(r, band - 1), start, ones)
+            for i in range(length):
+                pulled[r * TILE + i] = state.flow[start + i] * x[i]
+        limit = min(other_end, a + band)
+        for b in range(other_first, limit, 2):
+            dot4x2(pulled, TILE, dense_values(problem, work, low + b, start, ones),
+                   dense_values(problem, work, low + min(b + 1, limit - 1), start, ones), length, sums)
+            for r in range(band):
+                work.hessian[(a + r) * size + b] += sums[r]
+                if b + 1 < limit:
+                    work.hessian[(a + r) * size + b + 1] += sums[4 + r]
+
+
+cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work,
+                                  ptr_t low, ptr_t high) noexcept nogil:
+    """Lower triangle of sum_i ..., for dense columns: a few hundred rows at a time, which stay in the cache."""
+    cdef ptr_t size = high - low, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
+    while first < size:
+        end = block_end(problem, work, low, high, first)
+        # Under one Z the blocks do not meet but in the product of means.
+        other_first = first if problem.pooled else 0
+        while other_first < end:
+            other_end = block_end(problem, work, low, high, other_first)
+            cell_curvature(problem, state, work.coords[low + first] // problem.n_coords,
+                           work.coords[low + other_first] // problem.n_coords)
+            start = 0
+            while start < m:
+                hessian_tile(problem, state, work, low, size, first, end, other_first, other_end, start,
+                             min(<ptr_t> TILE, m - start))
+                state.counters.nonzeros += (end - first) * (other_end - other_first) * TILE // 8
+                if interrupted(state):
+                    return
+                start += TILE
+            other_first = other_end
+        first = end
+
+
+cdef inline double dropped_flow(const problem_t* problem, state_t* state, const workset_t* work,
+                                ptr_t c) noexcept nogil:
+    """flow = curvature of block c in the rows that were not kept; returns its sum."""
+    cdef ptr_t i
+    cdef double total = 0.0
+    cell_curvature(problem, state, c, c)
+    for i in range(problem.X.n_rows):
+        if work.kept[i]:
+            state.flow[i] = 0.0
+        total += state.flow[i]
+    return total
+
+
+cdef inline void add_dropped(const problem_t* problem, state_t* state, workset_t* work,
+                             ptr_t low, ptr_t high) noexcept nogil:
+    """What the rows not kept add to the Hessian's lower triangle below its diagonal, as if they were all alike."""
+    cdef ptr_t size = high - low, slot, other, first = 0, end
+    cdef double total
+    while first < size:
+        end = block_end(problem, work, low, high, first)
+        total = dropped_flow(problem, state, work, work.coords[low + first] // problem.n_coords)
+        if total > 0.0:
+            for slot in range(first, end):
+                work.product[slot] = column_dot(
+                    walk(problem, state, work.coords[low + slot] % problem.n_coords), state.flow)
+                for other in range(first, slot):
+                    work.hessian[slot * size + other] += work.product[slot] * work.product[other] / total
+        first = end
+
+
+cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+                              bint coupled, double precision) noexcept nogil:
+    """The Hessian, about as precise as its model will be minimised, and the slope."""
+    cdef ptr_t size = high - low, slot, other, k
+    cdef double* hessian = work.hessian
+    cdef double mean
+    cdef pair_t moments
+    memset(hessian, 0, size * size * sizeof(double))
+    for slot in range(size):
+        k = work.coords[low + slot]
+        moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
+        work.slope[slot] = moments.first - problem.emp_mean[k]
+        work.step[slot] = moments.second
+        hessian[slot * size + slot] = moments.second
+    if problem.X.indptr == NULL:
+        hessian_by_tiles(problem, state, work, low, high)
+    else:
+        choose_rows(problem, state, work, low, high, min(10.0 * precision, MAX_NEGLIGIBLE))
+        gather_rows(problem, state, work, low, high, coupled)
+        hessian_by_rows(problem, state, work, low, high, coupled)
+        add_dropped(problem, state, work, low, high)
+    for slot in range(size):
+        k = work.coords[low + slot]
+        mean = work.slope[slot] + problem.emp_mean[k]
+        hessian[slot * size + slot] = work.step[slot]
+        for other in range(slot):
+            if problem.pooled:
+                hessian[slot * size + other] -= mean * (
+                    work.slope[other] + problem.emp_mean[work.coords[low + other]])
+            hessian[other * size + slot] = hessian[slot * size + other]

@@ -1,0 +1,188 @@
+"""The working set: which coordinates, the room for their Newton system, and how they are chosen."""
+from libc.math cimport INFINITY
+from libc.stdlib cimport free as c_free, realloc
+
+from sl1max._core._step cimport violation
+from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
+
+
+cdef extern from *:
+    """
+    /* The least number of violators that a working set takes in. */
+    #define SL1MAX_MIN_ROOM 100
+    /* Coordinates in one Cholesky factor. */
+    #define SL1MAX_MAX_FACTOR 2048
+    /* Sweeps of a model between two extrapolations. */
+    #define SL1MAX_DEPTH 5
+    """
+    const ptr_t MIN_ROOM "SL1MAX_MIN_ROOM"
+    const ptr_t MAX_FACTOR "SL1MAX_MAX_FACTOR"
+    enum: DEPTH "SL1MAX_DEPTH"
+
+
+cdef struct workset_t:
+    ptr_t size
+    ptr_t* coords               # ascending, so block by block
+    double* priority            # scratch of select_working_set, one entry per coordinate of the problem
+    # The rows of the working set's columns, and the Newton system; grown as needed.
+    ptr_t n_entries
+    ptr_t entry_capacity
+    ptr_t* row_start            # (n_samples + 1,)
+    ptr_t* row_end              # (n_samples,)
+    unsigned char* kept         # (n_samples,) whether the row has a say in the Hessian off its diagonal
+    idx_t* entry_slot
+    double* entry_value
+    double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
+    ptr_t slot_capacity
+    double* hessian             # (K, K)
+    ptr_t face_capacity
+    double* face                # (A, A) its rows and columns at the active slots, in rows of K
+    ptr_t n_active
+    ptr_t n_factored            # how many of the active slots, from the first, the factor in face holds
+    idx_t* active               # (A,)
+    bint* listed                # (K,) whether a slot stands in active
+    double* slope               # (K,) gradient of the loss
+    double* step                # (K,)
+    double* product             # (K,) hessian @ step
+    double* history             # (DEPTH + 1, 2, K) step and product after each of the last sweeps
+    double* mixed               # (2, K) step and product, extrapolated
+    double* face_slope          # (A,)
+    double* face_step
+    double* face_direction
+    double* face_pivot
+
+
+cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
+    cdef void* grown = realloc(buffer[0], n_bytes)
+    if grown == NULL:
+        return False
+    buffer[0] = grown
+    return True
+
+
+cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint coupled) noexcept nogil:
+    """Room for a Newton system; false if memory ran out."""
+    if n_entries > work.entry_capacity:
+        work.entry_capacity = 0
+        if not (grow(<void**> &work.entry_slot, n_entries * sizeof(idx_t))
+                and grow(<void**> &work.entry_value, n_entries * sizeof(double))
+                and (not coupled or grow(<void**> &work.entry_prob, n_entries * sizeof(double)))):
+            return False
+        work.entry_capacity = n_entries
+    if n_slots > work.slot_capacity:
+        work.slot_capacity = 0
+        if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
+                and grow(<void**> &work.active, n_slots * sizeof(idx_t))
+                and grow(<void**> &work.listed, n_slots * sizeof(bint))
+                and grow(<void**> &work.slope, n_slots * sizeof(double))
+                and grow(<void**> &work.step, n_slots * sizeof(double))
+                and grow(<void**> &work.product, n_slots * sizeof(double))
+                and grow(<void**> &work.history, 2 * (DEPTH + 1) * n_slots * sizeof(double))
+                and grow(<void**> &work.mixed, 2 * n_slots * sizeof(double))
+                and grow(<void**> &work.face_slope, n_slots * sizeof(double))
+                and grow(<void**> &work.face_step, n_slots * sizeof(double))
+                and grow(<void**> &work.face_direction, n_slots * sizeof(double))
+                and grow(<void**> &work.face_pivot, n_slots * sizeof(double))):
+            return False
+        work.slot_capacity = n_slots
+    return True
+
+
+cdef inline bint reserve_face(workset_t* work, ptr_t n_slots) noexcept nogil:
+    """Room for a Cholesky factor of the active slots; false if they are too many, or memory ran out."""
+    cdef ptr_t n_entries = min(n_slots, MAX_FACTOR) * n_slots
+    if work.n_active > MAX_FACTOR:
+        return False
+    if n_entries > work.face_capacity:
+        work.face_capacity = 0
+        if not grow(<void**> &work.face, n_entries * sizeof(double)):
+            return False
+        work.face_capacity = n_entries
+    return True
+
+
+cdef inline void release(workset_t* work) noexcept nogil:
+    c_free(work.entry_slot)
+    c_free(work.entry_value)
+    c_free(work.entry_prob)
+    c_free(work.hessian)
+    c_free(work.face)
+    c_free(work.active)
+    c_free(work.listed)
+    c_free(work.slope)
+    c_free(work.step)
+    c_free(work.product)
+    c_free(work.history)
+    c_free(work.mixed)
+    c_free(work.face_slope)
+    c_free(work.face_step)
+    c_free(work.face_direction)
+    c_free(work.face_pivot)
+
+
+cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
+    """The k-th largest of values (from 0), which are left in another order: Hoare's quickselect."""
+    cdef ptr_t low = 0, high = size - 1, i, j
+    cdef double pivot, held
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i = low
+        j = high
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                held = values[i]
+                values[i] = values[j]
+                values[j] = held
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]
+
+
+cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t k) noexcept nogil:
+    """What a step on a coordinate outside the support may gain: violation^2 over a bound of its curvature."""
+    cdef double v = violation(state.gradient[k], problem.beta[k], state.lam[k]) / problem.rms[k % problem.n_coords]
+    return v * v
+
+
+cdef inline double select_working_set(const problem_t* problem, const state_t* state,
+                                      workset_t* work) noexcept nogil:
+    """The support, the free coordinates, and the worst violators: twice as many, and a hundred at least.
+
+    Returns how many violate, against the support: far from the optimum while it is near one.
+    """
+    cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_support = 0, n_violators = 0, room
+    cdef double urgent = 0.0, threshold = 0.0
+    for k in range(n_all):
+        if problem.beta[k] == INFINITY:
+            continue
+        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
+            n_support += 1
+        else:
+            urgent = urgency(problem, state, k)
+            if urgent > 0.0:
+                work.priority[n_violators] = urgent
+                n_violators += 1
+    room = max(2 * n_support, MIN_ROOM + problem.n_blocks)
+    if n_violators > room:
+        threshold = kth_largest(work.priority, n_violators, room - 1)
+    work.size = 0
+    for k in range(n_all):
+        if problem.beta[k] == INFINITY:
+            continue
+        if state.lam[k] == 0.0 and problem.beta[k] > 0.0:
+            urgent = urgency(problem, state, k)
+            if not urgent > 0.0 or urgent < threshold:
+                continue
+        work.coords[work.size] = k
+        work.size += 1
+    return n_violators / (1.0 + n_support)
