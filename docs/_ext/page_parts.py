@@ -56,7 +56,7 @@ def peers(docs):
 def where(results):
     """Machine, versions and dates: one list for each set of problems measured under the same."""
     lists = ["\n".join(f"- {key}: {value}" for key, value in r["surroundings"].items()) for r in results]
-    return "\n\n".join(dict.fromkeys(lists))
+    return "\n\nOthers:\n\n".join(dict.fromkeys(lists))
 
 
 def problem_rows(report, results):
