@@ -16,7 +16,7 @@ import numpy as np
 
 from sl1max._core._solver import Columns, Problem, Solver
 
-LARGEST_SHARE = 0.25  # of the rows: from there on the whole problem is as fast
+LARGEST_SHARE = 0.25  # of the rows: what touches more is solved as a whole
 MAX_ROUNDS = 1000  # on one set of rows
 LEAST_ROOM = 10  # violators that a working set takes in, if there are as many
 FIRST_SHARE = 0.01  # of the rows, about: what the violators of the first round may touch; twice that in the next

@@ -27,7 +27,8 @@ from sl1max._core._types cimport (
 )
 from sl1max._core._workset cimport release, select_working_set, workset_t
 
-# Rows from which on a flow outgrows the caches: prices by rows are then two to three times as fast.
+# Rows from which on a flow outgrows the caches, and prices are taken by rows. Of 938,455 rows with 17 million nonzeros
+# that is 20 ms instead of 28 when all rows differ, and next to nothing when few do.
 MANY_ROWS = 1 << 16
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
