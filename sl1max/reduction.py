@@ -23,13 +23,11 @@ from scipy import sparse
 
 from sl1max._core._solver import Problem, Solver
 from sl1max.inputs import Data
+from sl1max.merged import MergedSolver
 from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments
 from sl1max.monitor import FitProgress, Monitor
 from sl1max.regularization import Penalties
-from sl1max.touched import TouchedSolver
-
-RARE = 1e-4  # share of the examples up to which a class may touch few rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +150,7 @@ class Reduction:
         n_before = 0 if begun is None else begun.n_iter
         look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
         status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
-        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, TouchedSolver)):
+        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
             return begun  # in the middle of a change of rows, or hardly begun
         return self.solution(plan, solver, status, n_before)
 
@@ -168,24 +166,22 @@ class Reduction:
             problem = self._problem(plan, emp_mean, beta)
             return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
 
-        if changes or start is not None or algorithm != "newton" or not self._is_rare(plan, beta):
+        if changes or start is not None or algorithm != "newton" or not self._can_merge(plan, beta):
             return whole(start)
-        rows, target = self._class_target(plan, plan.blocks[0])
-        return TouchedSolver(
-            self.data.columns, emp_mean[0], beta[0], rows, target, self._common_base(plan), pooled=plan.pooled,
-            intercept=self.fit_intercept and not plan.pooled, tol=tol, whole=whole,
+        return MergedSolver(
+            self.data.columns, emp_mean[0], beta[0], *self._class_target(plan, plan.blocks[0]),
+            self._common_base(plan), pooled=plan.pooled, intercept=self.fit_intercept and not plan.pooled, tol=tol,
+            whole=whole,
         )  # fmt: skip
 
-    def _is_rare(self, plan, beta):
-        """Whether the class may touch few of many rows, and the others are all alike."""
-        (c, side), *more = plan.blocks
+    def _can_merge(self, plan, beta):
+        """Whether many rows may be alike."""
+        _, *more = plan.blocks
         return (
             self.data.columns.indexed_by_rows
             and not more
             and (plan.pooled or plan.rival is not None)
-            and side == IN_CLASS
             and self.data.offset is None
-            and self.moments.class_prior[c] < RARE
             and self._has_common_mass
             and not (beta == 0).any()
         )
@@ -289,11 +285,12 @@ class Reduction:
         return labels.indices[held], labels.data[held]
 
     def _class_target(self, plan, block):
-        """The same as `_target` of a class, but only the examples that have one."""
+        """The same as `_target`: the examples of the class, what theirs is, and that of all others; one mass."""
         rows, share = self._held(block[0])
-        order = np.argsort(rows)
-        rows, share = rows[order].astype(np.int32), share[order]
-        return rows, share * self.data.mass[rows] / self._mass(plan, block) if plan.pooled else share
+        unit = self.data.mass[0] / self._mass(plan, block) if plan.pooled else 1.0
+        if block[1] == NON_CLASS:
+            return rows.astype(np.int32), (1 - share) * unit, unit
+        return rows.astype(np.int32), share * unit, 0.0
 
     def _offset(self, plan):
         """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""

@@ -309,10 +309,9 @@ sl1max.fit(*long_problem(), classes="independent", beta=0.3, checkpoint=sys.argv
 
 
 def wide_problem():
-    """Examples enough for the arrays of a class to be a large part of the memory."""
+    """Examples enough, no two alike, for the arrays of a class to be a large part of the memory."""
     rng = np.random.default_rng(0)
-    X = sparse.random(100_000, 60, density=0.02, random_state=0, format="csc")
-    X.data[:] = 1
+    X = sparse.random(100_000, 60, density=0.05, random_state=0, format="csc")
     return X, np.minimum(rng.zipf(1.6, 100_000), 15)
 
 

@@ -1,6 +1,19 @@
-"""A solver from compiled code, without the GIL. The void* is a Solver, which the caller keeps alive."""
-from sl1max._core._types cimport ptr_t, state_t, status_t
+"""Columns for other modules of the core; and a solver from compiled code, without the GIL."""
+from sl1max._core._types cimport columns_t, ptr_t, state_t, status_t
 
+
+cdef class Columns:
+    cdef columns_t view
+    cdef object owned
+    cdef readonly object low, high   # least and greatest value of each column, implicit zeros included
+    cdef readonly object extent      # largest absolute value of each column
+    cdef readonly object reach       # range of each column
+    cdef readonly object reach_with_zero
+    cdef readonly object rms         # root mean square of each column
+    cdef readonly object total       # sum of each column
+
+
+# The void* is a Solver, which the caller keeps alive.
 
 # Go on for at most n iterations, or until stop[0] is found to be nonzero (looked at now and then; NULL: never).
 cdef status_t run_solver(void* solver, ptr_t n, const int* stop) noexcept nogil

@@ -22,8 +22,7 @@ from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
-    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t, state_t,
-    status_t,
+    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, idx_t, problem_t, ptr_t, state_t, status_t,
 )
 from sl1max._core._workset cimport release, select_working_set, workset_t
 
@@ -45,15 +44,6 @@ cdef class Columns:
     by_rows : bool or None
         Keep sparse columns by rows too; None: from as many rows on as make that the faster way to price.
     """
-    cdef columns_t view
-    cdef object owned
-    cdef readonly object low, high   # least and greatest value of each column, implicit zeros included
-    cdef readonly object extent      # largest absolute value of each column
-    cdef readonly object reach       # range of each column
-    cdef readonly object reach_with_zero
-    cdef readonly object rms         # root mean square of each column
-    cdef readonly object total       # sum of each column
-
     def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
                  const double[::1] values, *, by_rows=None):
         self.owned = (indptr, indices, values)

@@ -1,11 +1,13 @@
-"""Rare classes at the cost of the rows they touch.
+"""One class on merged rows.
 
-A row that holds none of the features with a weight is like any other such row: with weights of the same mass and no
-offsets they have the same probability. So a class is trained on the rows that its working set touches and on one more
-row, without features, that stands for all the others: the same problem, not an approximation. What is outside the
-working set is priced from the touched rows by the index of rows, and the certificate is that of the whole problem.
+Rows that hold the same of the features with a weight have the same probability, if they count the same and have no
+offsets. So a class is trained on its working set's features and on groups of rows that are alike in these, each one
+row that counts as many: the same problem, not an approximation. For a rare class they are few: the rows that hold
+none of its features are one group. What is outside the working set is priced on all rows, and the certificate is that
+of the whole problem.
 
-A class whose working set touches much of the data is handed on to the solver of the whole problem, with its weights.
+A class whose working set splits the rows into too many groups is handed on to the solver of the whole problem, with
+its weights.
 """
 
 from __future__ import annotations
@@ -14,16 +16,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sl1max._core._partition import Partition
 from sl1max._core._solver import Columns, Problem, Solver
 
-LARGEST_SHARE = 0.25  # of the rows: what touches more is solved as a whole
-MAX_ROUNDS = 1000  # on one set of rows
-LEAST_ROOM = 10  # violators that a working set takes in, if there are as many
-FIRST_SHARE = 0.01  # of the rows, about: what the violators of the first round may touch; twice that in the next
+LARGEST_SHARE = 0.6  # groups, of the rows: with more the problem is solved as a whole
+MAX_ROUNDS = 1000  # on one set of groups
+LEAST_ROOM = 100  # violators that a working set takes in, if there are as many
+FIRST_SHARE = 0.01  # of the rows, about: what the violators of the first round may touch; four times that in the next
 
 
-class TouchedSolver:
-    """A problem of one block, solved on the rows that its working set touches; the face of `_core.Solver`.
+class MergedSolver:
+    """A problem of one block, solved on groups of rows; the face of `_core.Solver`.
 
     Parameters
     ----------
@@ -32,9 +35,9 @@ class TouchedSolver:
     emp_mean, beta : ndarray of shape (n_features,)
         beta is positive, or infinite for what is left out.
     rows, target : ndarray
-        The examples that have a target, ascending, and what it is.
-    mass : float
-        That of every example.
+        Examples with a target of their own, and what it is.
+    common_target, mass : float
+        Target of all other examples; the mass of every example.
     pooled, intercept : bool
         One Z, or one per example with a reference cell.
     tol : float
@@ -43,19 +46,23 @@ class TouchedSolver:
     """
 
     def __init__(
-        self, columns: Columns, emp_mean, beta, rows, target, mass, *, pooled, intercept, tol, whole: Callable
-    ):
+        self, columns: Columns, emp_mean, beta, rows, target, common_target, mass, *, pooled, intercept, tol,
+        whole: Callable,
+    ):  # fmt: skip
         self._columns = columns
         self._emp_mean = emp_mean
         self._beta = beta
-        self._labelled = rows
+        self._rows = rows
         self._target = target
+        self._common_target = common_target
         self._mass = mass
         self._pooled = pooled
         self._intercept = intercept
         self._whole = whole
+        kinds = np.unique(target, return_inverse=True)[1].astype(np.int32)
+        self._groups = Partition(columns, rows, kinds)
+        self._refined = np.zeros(columns.n_cols, bool)
         self._work = np.empty(0, np.int64)
-        self._touched = rows
         self._solver = None
         self._is_whole = False
         self._gradient = self._flat_flow() * columns.total[:-1] - emp_mean
@@ -65,9 +72,12 @@ class TouchedSolver:
 
     def _flat_flow(self):
         """Probability mass of every row while all weights are zero."""
+        n_rows = self._columns.n_rows
         if self._pooled:
-            return 1 / self._columns.n_rows
-        return self._mass * (self._target.sum() * self._mass if self._intercept else 0.5)
+            return 1 / n_rows
+        if not self._intercept:
+            return 0.5 * self._mass
+        return (self._target.sum() + self._common_target * (n_rows - len(self._rows))) * self._mass / n_rows
 
     # The face of a solver
 
@@ -79,7 +89,7 @@ class TouchedSolver:
     @property
     def _inner(self) -> Solver:
         if self._solver is None:
-            self._take_rows()
+            self._merge()
         return self._solver
 
     def run(self, n, stop=None) -> str:
@@ -122,55 +132,68 @@ class TouchedSolver:
         """By how much each price exceeds its penalty."""
         return np.maximum(np.abs(self._gradient) - self._beta, 0)
 
-    def _choose_work(self):
-        """The support and the worst violators; and the rows they touch, or the whole problem if these are too many."""
-        weighted = self._work[:0] if self._solver is None else np.unique(self.coefficients()[1])
-        excess = self._violations() / np.where(self._columns.rms[:-1] > 0, self._columns.rms[:-1], 1)
+    def _violators(self, weighted):
+        """The worst violators without a weight, no more than may be taken in at once."""
+        excess = self._violations()
         excess[weighted] = 0
         violators = np.flatnonzero(excess)
-        violators = violators[np.argsort(-excess[violators], kind="stable")]
+        urgency = excess[violators] / self._columns.rms[violators]
+        violators = violators[np.argsort(-urgency, kind="stable")[: max(2 * len(weighted), LEAST_ROOM)]]
         # Rare features first: often they leave nothing for the frequent ones to explain.
         n_touched = np.cumsum(self._columns.sizes[violators])
-        room = FIRST_SHARE * self._columns.n_rows * 2**self.n_iter
-        violators = violators[: max(np.searchsorted(n_touched, room), LEAST_ROOM)]
-        work = np.union1d(weighted, violators).astype(np.int64)
+        room = FIRST_SHARE * self._columns.n_rows * 4**self.n_iter
+        return violators[: max(np.searchsorted(n_touched, room), 10)]
+
+    def _choose_work(self):
+        """The support and the worst violators; and groups of rows that are alike in them, or the whole problem."""
+        weighted = self._work[:0] if self._solver is None else np.unique(self.coefficients()[1])
+        work = np.union1d(weighted, self._violators(weighted)).astype(np.int64)
         start = None if self._solver is None else (*self.coefficients(), self.intercept())
-        touched = self._columns.touched_rows(work, self._labelled)
-        gains_nothing = self._solver is not None and np.isin(work, self._work).all()
-        if gains_nothing or len(touched) > LARGEST_SHARE * self._columns.n_rows:
+        gains_nothing = self._solver is not None and self._tol_reached() and np.isin(work, self._work).all()
+        new = work[~self._refined[work]]
+        self._refined[new] = True
+        if not gains_nothing and self._groups.refine(new, int(LARGEST_SHARE * self._columns.n_rows)):
+            self._work = work
+            self._merge(start)
+        else:
             self._solver = self._whole(start)
             self._is_whole = True
-        else:
-            self._work, self._touched = work, touched
-            self._take_rows(start)
+            self._groups = None
 
-    def _take_rows(self, start=None):
-        """A solver of the rows that the working set touches, at the given weights."""
-        columns, touched = self._columns, self._touched
-        n_rest = columns.n_rows - len(touched)
-        mass = np.append(np.full(len(touched), self._mass), n_rest * self._mass)
-        target = np.zeros((1, len(touched) + 1))
-        target[0, np.searchsorted(touched, self._labelled)] = self._target
+    def _tol_reached(self):
+        return self._solver.tol <= 0.3 * self.tol
+
+    def _merge(self, start=None):
+        """A solver of the groups, at the given weights."""
+        sizes = self._groups.sizes()
+        share = sizes if self._pooled else 1
+        target = np.full(len(sizes), self._common_target) * share
+        held = self._groups.of_rows(self._rows)
+        target[held] = self._target * (sizes[held] if self._pooled else 1)
         problem = Problem(
-            columns.restricted(self._work, touched),
+            self._groups.restricted(self._work),
             self._emp_mean[None, self._work],
             self._beta[None, self._work],
-            target,
-            mass,
+            target[None],
+            sizes * self._mass,
             pooled=self._pooled,
             reference=not self._pooled,
             intercept=self._intercept,
         )
         if start is not None:
             start = start[0], np.searchsorted(self._work, start[1]).astype(np.int32), *start[2:]
-        self._solver = Solver(problem, tol=0.3 * self.tol, warm_start=start)
+        self._solver = Solver(problem, tol=self._inner_tol(), warm_start=start)
+
+    def _inner_tol(self):
+        """What the next working set is solved to: a part of what is missing."""
+        if self._solver is None:
+            return 0.03
+        return max(0.3 * self.tol, min(0.1 * self.dual_gap / abs(self.objective_zero), 0.03))
 
     def _price(self):
         """Prices of all features, and the gap of the whole problem."""
         flow = self._solver.certificate_flow()[0]
-        n_rest = self._columns.n_rows - len(self._touched)
-        common = flow[-1] / n_rest
-        self._gradient = self._columns.price(self._touched, flow[:-1] - common, common) - self._emp_mean
+        self._gradient = self._groups.price(flow) - self._emp_mean
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(self._violations() > 0, 1 - self._beta / np.abs(self._gradient), 0.0)
         self.dual_gap = self._solver.dual_gap_at(share.max(initial=0.0))

@@ -1,15 +1,18 @@
-"""Rare classes on the rows they touch: the same problem as the whole one, and the same certificate."""
+"""One class on merged rows: the same problem as the whole one, and the same certificate."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import sl1max
-from sl1max import touched
+from sl1max import merged
 from sl1max._core import _solver
+from sl1max._core._partition import Partition
 from sl1max._core._solver import Columns, Problem, Solver
-from sl1max.touched import TouchedSolver
+from sl1max.merged import MergedSolver
 
 N_ROWS, N_COLS = 400, 120
 
@@ -40,7 +43,7 @@ def make_problem(columns, X, rows, *, pooled, intercept):
         columns, emp_mean, beta, target, np.full(N_ROWS, mass),
         pooled=pooled, reference=not pooled, intercept=intercept,
     )  # fmt: skip
-    return problem, (emp_mean[0], beta[0], rows, np.full(len(rows), share), mass)
+    return problem, (emp_mean[0], beta[0], rows, np.full(len(rows), share), 0.0, mass)
 
 
 MODELS = {
@@ -83,6 +86,61 @@ class TestColumns:
 
 
 @pytest.mark.parametrize("values", ["binary", "real"])
+class TestPartition:
+    def test_rows_alike_in_the_columns_and_in_kind_share_a_group(self, values):
+        X = rare_matrix(values)
+        special = np.array([3, 8, 9, 200], np.int32)
+        groups = Partition(make_columns(X, values), special, np.array([0, 1, 0, 0], np.int32))
+        assert_array_equal(np.sort(groups.sizes()), [1, 3, N_ROWS - 4])
+        cols = np.array([2, 7, 90, 91, 92])
+        assert groups.refine(cols[:2], N_ROWS)
+        assert groups.refine(cols[2:], N_ROWS)
+        kind = np.zeros(N_ROWS)
+        kind[special] = [1, 2, 1, 1]
+        held = X[:, cols].toarray()
+        if values == "real":  # a row that holds one of them is unlike all others
+            kind[held.any(axis=1)] = 2 + np.arange(held.any(axis=1).sum())
+        _, expected = np.unique(np.column_stack([kind, held]), axis=0, return_inverse=True)
+        found = groups.of_rows(np.arange(N_ROWS, dtype=np.int32))
+        assert groups.n_groups == len(groups.sizes()) == expected.max() + 1
+        pairs = np.unique(np.column_stack([expected.ravel(), found]), axis=0)
+        assert len(pairs) == groups.n_groups
+        assert_array_equal(np.bincount(found), groups.sizes())
+
+    def test_restricted_and_price(self, values):
+        X = rare_matrix(values)
+        groups = Partition(make_columns(X, values), np.array([5, 399], np.int32), np.zeros(2, np.int32))
+        cols = np.array([2, 7, 90])
+        groups.refine(cols, N_ROWS)
+        small = groups.restricted(cols)
+        assert (small.n_rows, small.n_cols) == (groups.n_groups, 3)
+        flow = np.random.default_rng(0).random(groups.n_groups)
+        cells = (flow / groups.sizes())[groups.of_rows(np.arange(N_ROWS, dtype=np.int32))]
+        assert_allclose(small.means(flow[None])[0], X[:, cols].T @ cells, rtol=1e-12, atol=1e-14)
+        assert_allclose(groups.price(flow), X.T @ cells, rtol=1e-12, atol=1e-14)
+
+    def test_stops_at_the_limit(self, values):
+        groups = Partition(make_columns(rare_matrix(values), values), np.zeros(0, np.int32), np.zeros(0, np.int32))
+        assert not groups.refine(np.arange(N_COLS), 5)
+        assert 5 < groups.n_groups < N_ROWS
+
+
+@given(st.data())
+def test_groups_of_any_binary_matrix(data):
+    """Refined in any order and in any portions, rows share a group just when they are the same."""
+    n_rows, n_cols = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 6))
+    dense = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows * n_cols, max_size=n_rows * n_cols)))
+    dense = dense.reshape(n_rows, n_cols)
+    X = sparse.csc_array(dense.astype(float))
+    groups = Partition(make_columns(X, "binary"), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    for col in data.draw(st.permutations(range(n_cols))):
+        groups.refine(np.array([col]), n_rows)
+    _, expected = np.unique(dense, axis=0, return_inverse=True)
+    found = groups.of_rows(np.arange(n_rows, dtype=np.int32))
+    assert len(np.unique(np.column_stack([expected.ravel(), found]), axis=0)) == groups.n_groups == expected.max() + 1
+
+
+@pytest.mark.parametrize("values", ["binary", "real"])
 @pytest.mark.parametrize("model", MODELS)
 class TestSolver:
     @pytest.mark.parametrize("n_examples", [1, 2, 7])
@@ -94,7 +152,7 @@ class TestSolver:
         problem, arguments = make_problem(columns, X, rows, **MODELS[model])
         best = Solver(problem, tol=1e-12)
         best.run(1000)
-        solver = TouchedSolver(
+        solver = MergedSolver(
             columns,
             *arguments,
             **MODELS[model],
@@ -116,8 +174,8 @@ class TestSolver:
             if MODELS[model]["pooled"]:
                 assert_allclose(solver.log_z, best.log_z, atol=1e-6)
 
-    def test_hands_on_what_touches_too_much(self, model, values, monkeypatch):
-        monkeypatch.setattr(touched, "LARGEST_SHARE", 0.0)
+    def test_hands_on_what_splits_too_much(self, model, values, monkeypatch):
+        monkeypatch.setattr(merged, "LARGEST_SHARE", 0.0)
         X = rare_matrix(values)
         columns = make_columns(X, values)
         problem, arguments = make_problem(columns, X, np.array([3, 8], np.int32), **MODELS[model])
@@ -127,7 +185,7 @@ class TestSolver:
             starts.append(start)
             return Solver(problem, tol=1e-6, warm_start=start)
 
-        solver = TouchedSolver(columns, *arguments, **MODELS[model], tol=1e-6, whole=whole)
+        solver = MergedSolver(columns, *arguments, **MODELS[model], tol=1e-6, whole=whole)
         assert solver.run(1000) == "converged"
         assert starts == [None]
         assert solver.n_iter > 0
@@ -142,7 +200,7 @@ class TestSolver:
         problem, arguments = make_problem(columns, X, np.array([3, 8, 9], np.int32), **MODELS[model])
 
         def solver():
-            return TouchedSolver(
+            return MergedSolver(
                 columns, *arguments, **MODELS[model], tol=1e-8,
                 whole=lambda start: Solver(problem, tol=1e-8, warm_start=start),
             )  # fmt: skip
@@ -157,7 +215,7 @@ class TestSolver:
         X = rare_matrix(values)
         columns = make_columns(X, values)
         problem, arguments = make_problem(columns, X, np.array([3, 8, 9], np.int32), **MODELS[model])
-        solver = TouchedSolver(columns, *arguments, **MODELS[model], tol=1e-8, whole=lambda start: Solver(problem))
+        solver = MergedSolver(columns, *arguments, **MODELS[model], tol=1e-8, whole=lambda start: Solver(problem))
         assert solver.run(1000, np.ones(1, np.int32)) == "interrupted"
         assert solver.expectations().shape[0] == 1
 
@@ -181,13 +239,12 @@ def test_fit_with_and_without(distribution, classes, monkeypatch):
     options = {"distribution": distribution, "classes": classes, "beta": 0.5, "tol": 1e-6}
     plain = sl1max.fit(X, y, **options)
     monkeypatch.setattr(_solver, "MANY_ROWS", 1)
-    monkeypatch.setattr("sl1max.reduction.RARE", 0.01)
     made = []
     monkeypatch.setattr(
-        "sl1max.reduction.TouchedSolver", lambda *a, **k: made.append(TouchedSolver(*a, **k)) or made[-1]
+        "sl1max.reduction.MergedSolver", lambda *a, **k: made.append(MergedSolver(*a, **k)) or made[-1]
     )
     rare = sl1max.fit(X, y, **options)
-    assert len(made) == 3
+    assert len(made) == (8 if (distribution, classes) == ("joint", "independent") else 4)
     assert_allclose(rare.objective, plain.objective, rtol=2e-6)
     assert_allclose(rare.weights.toarray(), plain.weights.toarray(), atol=0.02)
     assert_allclose(rare.intercept, plain.intercept, atol=0.02)
