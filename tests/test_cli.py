@@ -96,7 +96,7 @@ def test_webkb(tmp_path, capsys, ending):
 @pytest.mark.skipif(not REUTERS.is_dir(), reason="the data sets are not beside the checkout")
 def test_reuters(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SL1MAX_DATA", str(REUTERS.parent))
-    data = fetch_reuters21578()
+    data = fetch_reuters21578("unigram")
     train, test, model = tmp_path / "train.svm.gz", tmp_path / "test.svm", tmp_path / "model.sl1max"
     write_svmlight(data.X_train, data.y_train, train)
     write_svmlight(data.X_test, data.y_test, test)

@@ -211,6 +211,23 @@ class TestReuters:
         assert stories[0].topics == {"earn", "acq"}
         assert stories[0].text.split() == "profits rising oslo, feb 26 - a<b> rose 5 pct".split()
 
+    def test_first_paragraph(self):
+        (only,) = _reuters.read_stories(story(1, "TRAIN", [], body="One\ntwo.\n    Three.\n  Four"))
+        assert only.first_paragraph == "one\ntwo."
+        indented = _reuters.Story(1, "TRAIN", frozenset(), "", "", "\n    one\n    two")
+        assert indented.first_paragraph.strip() == "one"
+
+    def test_zones(self, small_reuters, folders):
+        given, _ = folders
+        given.mkdir(parents=True)
+        (given / "reut2-000.sgm").write_text(SGML)
+        data = datasets.fetch_reuters21578()
+        assert list(data.feature_names) == "26 feb lead:rose oslo profit rose title:profit".split()
+        assert "at least 2 training stories" in data.description
+        data = datasets.fetch_reuters21578(min_stories=1)
+        assert {"lead:5", "title:rye", "title:noth"} < set(data.feature_names)
+        assert "at least 1 training stories" in data.description
+
     def test_unprocessed_text_is_taken_whole(self):
         text = "******<A>SO &amp; On\n"
         unprocessed = dict(attribute="YES", split="TRAIN", id=9, topics="", type=' TYPE="UNPROC"', text=text)
@@ -221,7 +238,7 @@ class TestReuters:
         given, _ = folders
         given.mkdir(parents=True)
         (given / "any-name.tar.gz").write_bytes(ARCHIVE)
-        data = datasets.fetch_reuters21578()
+        data = datasets.fetch_reuters21578("unigram")
         assert list(data.class_names) == ["acq", "earn"]
         assert list(data.feature_names) == "26 5 a b feb noth oslo pct profit rise rose rye".split()
         np.testing.assert_array_equal(data.y_train.toarray(), [[1, 1], [0, 0], [0, 0]])
@@ -252,10 +269,10 @@ class TestReuters:
         assert not cache.exists()
 
     def test_unknown_tokenisation(self):
-        with pytest.raises(ValueError, match="'unigram', 'pairs' or a function, got 'words'"):
+        with pytest.raises(ValueError, match="'zones', 'unigram', 'pairs' or a function, got 'words'"):
             datasets.fetch_reuters21578("words")
 
-    @pytest.mark.parametrize(("tokenisation", "variant"), [("pairs", "."), ("unigram", "unigram")])
+    @pytest.mark.parametrize(("tokenisation", "variant"), [("zones", "zones"), ("pairs", "."), ("unigram", "unigram")])
     def test_made_matrices_are_kept(self, tokenisation, variant, small_reuters, folders):
         given, cache = folders
         given.mkdir(parents=True)
@@ -287,7 +304,7 @@ class TestFetching:
     def test_download(self, small_reuters, folders, server, capsys):
         _, cache = folders
         small_reuters(f"{server}/absent.tar.gz", f"{server}/other.tar.gz", f"{server}/small.tar.gz")
-        data = datasets.fetch_reuters21578()
+        data = datasets.fetch_reuters21578("unigram")
         assert data.X_train.shape == (3, 12)
         assert (cache / "reuters21578.tar.gz").read_bytes() == ARCHIVE
         assert not list(cache.rglob("*.part"))
@@ -296,7 +313,7 @@ class TestFetching:
     def test_file_address(self, small_reuters, folders, tmp_path):
         (tmp_path / "here.tar.gz").write_bytes(ARCHIVE)
         small_reuters((tmp_path / "here.tar.gz").as_uri())
-        assert datasets.fetch_reuters21578().X_train.shape == (3, 12)
+        assert datasets.fetch_reuters21578("unigram").X_train.shape == (3, 12)
 
     def test_wrong_checksum(self, small_reuters, folders, server):
         _, cache = folders
@@ -344,12 +361,12 @@ class TestFetching:
         _, cache = folders
         small_reuters(f"{server}/small.tar.gz")
         datasets.fetch_reuters21578()
-        path = cache / "unigram" / name
+        path = cache / "zones" / name
         path.write_bytes(path.read_bytes()[:-20])
         with pytest.raises(ValueError, match=rf"{name} is damaged .*: delete it and fetch the set again"):
             datasets.fetch_reuters21578()
         path.unlink()
-        with pytest.raises(ValueError, match=r"unigram has no \w+: delete the folder"):
+        with pytest.raises(ValueError, match=r"zones has no \w+: delete the folder"):
             datasets.fetch_reuters21578()
 
     def test_other_matrices(self, small_reuters, folders, server, monkeypatch):
