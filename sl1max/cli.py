@@ -30,6 +30,7 @@ from sl1max.persistence import check_writable, load, replacing
 from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
 
 DATA_SETS = ("webkb", "reuters", "supertags")
+REPRODUCED = ("AdaBoost", "Linear SVM", "Q1", "Q2", "Q3", "Q1(lambda^c)", "Q3(lambda^c)")
 OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
 CELLS_AT_ONCE = 1 << 22  # examples x classes of a prediction held in memory
 
@@ -103,6 +104,8 @@ examples:
   sl1max reproduce webkb
   sl1max reproduce reuters --tokenisation pairs --jobs 4
   sl1max reproduce webkb --markdown webkb.md --plot webkb.png --json
+  sl1max reproduce supertags --keep supertags --only Q2 --progress 2> supertags.log
+  sl1max reproduce supertags --keep supertags --report
 """,
 }
 
@@ -338,11 +341,22 @@ def _add_reproduce(commands):
     command = _add_command(commands, "reproduce", reproduce, summary, with_data=False)
     command.add_argument("data", choices=(*DATA_SETS, "all"), help="data set: a column of the table, or all")
     command.add_argument(
-        "--tokenisation", choices=("unigram", "pairs"), default="unigram",
-        help="of Reuters: stems, or words and pairs of neighbours (unigram)",
+        "--tokenisation", choices=("zones", "unigram", "pairs"), default="zones",
+        help="of Reuters: stems, those of title and first paragraph marked; stems; words and pairs (zones)",
     )  # fmt: skip
+    command.add_argument(
+        "--only", action="append", choices=REPRODUCED, metavar="ROW",
+        help=f"train one row of the table, and others if given again: {', '.join(REPRODUCED)}",
+    )  # fmt: skip
+    command.add_argument("--every", type=_positive, default=1, metavar="N", help="take one of N examples, as a trial")
+    command.add_argument(
+        "--keep", metavar="FOLDER",
+        help="keep there what is finished and what is not; a run with the same folder goes on from it and prints all",
+    )  # fmt: skip
+    command.add_argument("--report", action="store_true", help="train nothing, print what the folder of --keep has")
     command.add_argument("--tol", type=float, default=1e-4, help="relative duality gap to reach (1e-4)")
     command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
+    command.add_argument("--progress", action="store_true", help="progress in a file, too: a line a minute on stderr")
     command.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown, too")
     command.add_argument("--plot", metavar="FILE", help="draw the errors, e.g. as .png; needs matplotlib")
     command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
@@ -716,13 +730,26 @@ def reproduce(args):
             check_writable(path)
     if args.plot is not None and importlib.util.find_spec("matplotlib") is None:
         raise InputError("--plot needs matplotlib: pip install sl1max[plot]")
-    progress = paper.Progress() if sys.stderr.isatty() and not args.quiet else None
-    settings = paper.Settings(args.tol, args.jobs, progress.watch if progress else None)
+    if args.report and args.keep is None:
+        raise InputError("--report needs --keep FOLDER")
+    if args.keep is not None:
+        os.makedirs(args.keep, exist_ok=True)
+    progress = None
+    if not args.quiet and (args.progress or sys.stderr.isatty()):
+        progress = paper.Progress(log=not sys.stderr.isatty())
+    options = {
+        "tokenisation": args.tokenisation,
+        "every": args.every,
+        "rows": [] if args.report else args.only,
+        "folder": args.keep,
+        "settings": paper.Settings(args.tol, args.jobs, progress.watch if progress else None),
+        "progress": progress,
+    }
     names = DATA_SETS if args.data == "all" else (args.data,)
-    columns = [
-        paper.run(name, tokenisation=args.tokenisation, settings=settings, progress=progress)
-        for name in names
-    ]
+    try:
+        columns = [paper.run(name, **options) for name in names]
+    except CheckpointError as error:
+        raise InputError(error) from error
     print(json.dumps(paper.as_json(columns)) if args.json else paper.report(columns))
     if args.markdown is not None:
         with replacing(args.markdown) as stream:

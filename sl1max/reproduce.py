@@ -14,7 +14,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import scipy
@@ -23,15 +25,20 @@ from scipy import sparse
 import sl1max
 from sl1max.datasets import fetch_reuters21578, fetch_supertags, fetch_webkb
 from sl1max.datasets._store import Dataset
+from sl1max.kept import Clock, Kept, file_name
 from sl1max.metrics import optimal_f_measure, top_class_error
+from sl1max.model import Model
 from sl1max.monitor import FitProgress, format_seconds
+from sl1max.persistence import load as load_model
 
 BETA, STRONGER_BETA = 0.5, 0.9
 # By cross-validation on training sets (docs/reproduction.md).
 N_ROUNDS = 500
 SVM_C = 0.1
-SECONDS_BETWEEN_LINES = 0.2
+SECONDS_BETWEEN_LINES = 0.2  # on a terminal
+SECONDS_BETWEEN_LOGS = 60.0  # elsewhere
 LINE_WIDTH = 79
+CLASSES_AT_ONCE = 64  # of a learner that has no checkpoint
 
 # Table 3 of the paper: top-class error in %, for Reuters also the micro-averaged optimal F-measure in %.
 PAPER_ERRORS = {
@@ -65,6 +72,7 @@ class Settings:
     tol: float = 1e-4
     n_jobs: int | None = None
     callback: Callable[[FitProgress], None] | None = None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,11 @@ class Trained:
 
 def train_maxent(X, y, beta, settings, **options) -> Trained:
     """One of the five models; `options` go to `sl1max.fit`."""
+    checkpoint = None if settings.kept is None else settings.kept.checkpoint
     model = sl1max.fit(
-        X, y, beta=beta, tol=settings.tol, n_jobs=settings.n_jobs, callback=settings.callback, **options
-    )
+        X, y, beta=beta, tol=settings.tol, n_jobs=settings.n_jobs, callback=settings.callback, checkpoint=checkpoint,
+        **options,
+    )  # fmt: skip
     posterior = model.distribution == "conditional" and model.kind == "exclusive"
     parts = (model.weights,) if model.kind == "exclusive" or model.parts is None else model.weights_parts()
     return Trained(
@@ -131,19 +141,71 @@ def train_conditional_independent(X, y, beta, settings) -> Trained:
 
 def train_adaboost(X, y, beta, settings) -> Trained:
     """One class against the others, with the logistic loss."""
-    return train_rival("adaboost", X, y, n_rounds=N_ROUNDS, n_jobs=settings.n_jobs, callback=settings.callback)
+    return train_rival("adaboost", X, y, settings, n_rounds=N_ROUNDS)
 
 
 def train_svm(X, y, beta, settings) -> Trained:
     """One linear SVM for each class, against all others."""
-    return train_rival("svm", X, y, C=SVM_C, max_iter=10_000, n_jobs=settings.n_jobs, random_state=0)
+    return train_rival("svm", X, y, settings, C=SVM_C, max_iter=10_000, random_state=0)
 
 
-def train_rival(learner, X, y, **options) -> Trained:
+def train_rival(learner, X, y, settings, **options) -> Trained:
+    """Another learner; where fits are kept, some classes at a time."""
     from sl1max import make_classifier
 
-    classifier = make_classifier(learner, **options).fit(X, y)
-    return Trained(predict=classifier.predict, rank=classifier.decision_function)
+    def train(y, callback):
+        watched = {"callback": callback} if learner == "adaboost" else {}
+        return make_classifier(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_
+
+    if settings.kept is None:
+        model = train(y, settings.callback)
+        return Trained(predict=model.predict, rank=model.decision_function)
+    models = train_parts(train, y, settings)
+    return Trained(
+        predict=lambda X: predict_parts(models, np.unique(y), X),
+        rank=lambda X: np.hstack([model.decision_function(X) for model in models]),
+    )
+
+
+def train_parts(train, y, settings) -> list[Model]:
+    """The models of the first classes, of the next ones, and so on; those that are kept are not trained again."""
+    indicator = y.tocsc() if sparse.issparse(y) else class_indicator(y)
+    settings.kept.parts.mkdir(exist_ok=True)
+    models = []
+    for first in range(0, indicator.shape[1], CLASSES_AT_ONCE):
+        path = settings.kept.parts / f"{first}.sl1max"
+        if not path.exists():
+            part = indicator[:, first : first + CLASSES_AT_ONCE].tocsr()
+            train(part, partial(report_class, settings.callback, first)).save(path)
+        models.append(load_model(path))
+        for c in range(first, first + models[-1].n_classes):
+            settings.callback(FitProgress(c, 0, np.nan, np.nan, np.nan))
+    return models
+
+
+def report_class(callback, first, progress: FitProgress):
+    """Report on a class by its number among all, not among those of its part."""
+    return callback(replace(progress, class_label=first + progress.class_label))
+
+
+def class_indicator(y) -> sparse.csc_array:
+    """A column for each label that occurs, in their order."""
+    labels, codes = np.unique(y, return_inverse=True)
+    cells = np.ones(len(y)), (np.arange(len(y)), codes)
+    return sparse.csc_array(cells, shape=(len(y), len(labels)))
+
+
+def predict_parts(models, labels, X) -> np.ndarray:
+    """The label of the greatest score of all models, whose classes follow one another."""
+    best, top, first = np.full(X.shape[0], -np.inf), np.zeros(X.shape[0], np.intp), 0
+    for model in models:
+        scores = model.decision_function(X)
+        here = scores.argmax(axis=1)
+        greatest = scores[np.arange(len(here)), here]
+        top = np.where(greatest > best, first + here, top)
+        best = np.maximum(best, greatest)
+        first += model.n_classes
+    return labels[top]
 
 
 LEARNERS = {
@@ -187,16 +249,25 @@ class Cell:
 
 @dataclass
 class Column:
-    """The measurements on one data set: `cells` by learner and beta, and remarks for cells that are empty."""
+    """The measurements on one data set: `cells` by learner and beta, where they were made, remarks on empty ones."""
 
     name: str
     data: str
     cells: dict[tuple[str, float], Cell] = field(default_factory=dict)
+    circumstances: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def run(
-    name: str, *, data: Dataset | None = None, tokenisation="unigram", settings=None, progress=None
+    name: str,
+    *,
+    data: Dataset | None = None,
+    tokenisation="zones",
+    every=1,
+    rows=None,
+    folder=None,
+    settings=None,
+    progress=None,
 ) -> Column:
     """Train and test every learner that the paper has on a data set.
 
@@ -205,8 +276,15 @@ def run(
     name : {"webkb", "reuters", "supertags"}
     data : Dataset, optional
         The set itself, if not the whole of the one that is named.
-    tokenisation : {"unigram", "pairs"}
+    tokenisation : {"zones", "unigram", "pairs"}
         Of Reuters.
+    every : int
+        Take every so manieth example only.
+    rows : list of str, optional
+        Train these learners only, whether or not the paper has them on the set.
+    folder : path-like, optional
+        Where measurements and unfinished fits are kept. What is there is not trained again, and cells of learners
+        that are not among `rows` are taken from there.
     settings : Settings, optional
     progress : Progress, optional
 
@@ -215,64 +293,125 @@ def run(
     Column
     """
     settings = settings or Settings()
-    data = data or load(name, tokenisation)
+    data = thin(data or load(name, tokenisation, warn=every == 1 and rows != []), every)
     column = Column(name, f"{data!r}"[1:-1].removeprefix("Dataset "))
-    plan = [(row, beta) for beta in (BETA, STRONGER_BETA) for row in rows_of(name, beta)]
-    n_splits = len(list(data.splits()))
-    with progress.over(len(plan) * n_splits) if progress else contextlib.nullcontext():
-        for number, (row, beta) in enumerate(plan):
-            measured = []
+    fits = plan(column, list(data.splits()), rows, folder, settings)
+    measured = {fit: fit.kept and fit.kept.load() for fit in fits}
+    to_do = [fit for fit in fits if measured[fit] is None and (rows is None or fit.row in rows)]
+    with progress.over(len(to_do)) if progress else contextlib.nullcontext():
+        for number, fit in enumerate(to_do):
+            if progress:
+                progress.begin(number, f"{TITLES[name]}, {fit}", fit.n_classes)
             try:
-                for k, split in enumerate(data.splits()):
-                    if progress:
-                        text = f"{TITLES[name]}, {row}, beta {beta:g}, part {k + 1} of {n_splits}"
-                        progress.begin(number * n_splits + k, text)
-                    measured.append(measure(LEARNERS[row], beta, split, settings))
-                column.cells[row, beta] = join(measured)
+                measured[fit] = measure(fit, settings)
             except ImportError as error:
-                column.notes.append(f"{row} is left out: {error}")
+                column.notes.append(f"{fit.row} is left out: {error}")
+    for row, beta in dict.fromkeys((fit.row, fit.beta) for fit in fits):
+        found = [measured[fit] for fit in fits if (fit.row, fit.beta) == (row, beta)]
+        if None not in found:
+            column.cells[row, beta] = join(found)
+            column.circumstances += [split["circumstances"] for split in found]
+    column.circumstances = list(dict.fromkeys(column.circumstances))
     return column
 
 
-def load(name: str, tokenisation: str) -> Dataset:
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """One learner at one beta on one split of a data set."""
+
+    row: str
+    beta: float
+    number: int
+    n_splits: int
+    split: tuple
+    kept: Kept | None
+
+    @property
+    def n_classes(self) -> int:
+        y = self.split[1]
+        return y.shape[1] if sparse.issparse(y) else len(np.unique(y))
+
+    def __str__(self):
+        return f"{self.row}, beta {self.beta:g}, part {self.number + 1} of {self.n_splits}"
+
+
+def plan(column: Column, splits, rows, folder, settings) -> list[Fit]:
+    """All fits that a column is made of."""
+    fits = []
+    for beta in (BETA, STRONGER_BETA):
+        for row in rows_of(column.name, beta, rows):
+            for k, split in enumerate(splits):
+                kept = None
+                if folder is not None:
+                    path = Path(folder) / f"{file_name(column.name, row, f'{beta:g}', k)}.json"
+                    kept = Kept(path, {"data": column.data, "tol": settings.tol})
+                fits.append(Fit(row, beta, k, len(splits), split, kept))
+    return fits
+
+
+def load(name: str, tokenisation: str, warn=True) -> Dataset:
     if name == "supertags":
-        warnings.warn(SUPERTAGS_WARNING, UserWarning, stacklevel=2)
+        if warn:
+            warnings.warn(SUPERTAGS_WARNING, UserWarning, stacklevel=3)
         return fetch_supertags()
     return fetch_webkb() if name == "webkb" else fetch_reuters21578(tokenisation)
 
 
-def rows_of(name: str, beta: float) -> list[str]:
-    """The rows that the paper has for a data set: Table 3, and Table 4 for the stronger beta."""
+def thin(data: Dataset, every: int) -> Dataset:
+    """Every so manieth training and test example of a set."""
+    if every == 1:
+        return data
+    names = ("X_train", "y_train", "X_test", "y_test", "folds")
+    taken = {name: getattr(data, name)[::every] for name in names if getattr(data, name) is not None}
+    return replace(data, name=f"{data.name}, one of {every}", extras={}, **taken)
+
+
+def rows_of(name: str, beta: float, wanted=None) -> list[str]:
+    """The rows that the paper has for a data set, or that are wanted: Table 3, Table 4 for the stronger beta."""
     rows = PAPER_ERRORS if beta == BETA else PAPER_COSTS
-    return [row for row in rows if name in PAPER_ERRORS[row]]
+    return [row for row in rows if name in PAPER_ERRORS[row] or row in (wanted or ())]
 
 
-def measure(train, beta, split, settings) -> tuple[int, Cell]:
-    """Number of test examples, and what a learner did on them."""
-    X_train, y_train, X_test, y_test = split
-    start = time.perf_counter()
-    trained = train(X_train, y_train, beta, settings)
-    seconds = time.perf_counter() - start
-    f_measure = None
-    if sparse.issparse(y_test):
-        scores = trained.rank(X_test)
-        error = top_class_error(y_test, scores)
-        f_measure = 100 * optimal_f_measure(y_test, scores)
-    else:
-        error = np.mean(trained.predict(X_test) != y_test)
+def measure(fit: Fit, settings: Settings) -> dict:
+    """Train and test: the fields of a `Cell`, and the number of test examples."""
+    X_train, y_train, X_test, y_test = fit.split
+    with fit.kept.timing() if fit.kept else contextlib.nullcontext(Clock()) as clock:
+        trained = LEARNERS[fit.row](X_train, y_train, fit.beta, timed(settings, clock, fit.kept))
+        seconds = clock.seconds
+        f_measure = None
+        if sparse.issparse(y_test):
+            scores = trained.rank(X_test)
+            error = top_class_error(y_test, scores)
+            f_measure = 100 * optimal_f_measure(y_test, scores)
+        else:
+            error = np.mean(trained.predict(X_test) != y_test)
     cell = Cell(100 * float(error), f_measure, seconds, trained.n_parameters, trained.relative_gap)
-    return X_test.shape[0], cell
+    measured = {"n_examples": X_test.shape[0], **asdict(cell), "circumstances": circumstances()}
+    if fit.kept:
+        fit.kept.save(measured)
+    return measured
 
 
-def join(measured: list[tuple[int, Cell]]) -> Cell:
+def timed(settings, clock, kept):
+    """Settings whose callback lets the clock tick."""
+
+    def callback(progress):
+        clock.tick()
+        if settings.callback:
+            settings.callback(progress)
+
+    return replace(settings, callback=callback, kept=kept) if kept else settings
+
+
+def join(measured: list[dict]) -> Cell:
     """One cell for all splits of a data set."""
-    sizes, cells = zip(*measured, strict=True)
 
     def mean(name, weights=None):
-        values = [getattr(cell, name) for cell in cells]
+        values = [split[name] for split in measured]
         return None if None in values else float(np.average(values, weights=weights))
 
-    gaps = [cell.gap for cell in cells]
+    sizes = [split["n_examples"] for split in measured]
+    gaps = [split["gap"] for split in measured]
     return Cell(
         error=mean("error", sizes),
         f_measure=mean("f_measure", sizes),
@@ -283,38 +422,49 @@ def join(measured: list[tuple[int, Cell]]) -> Cell:
 
 
 class Progress:
-    """One line on a terminal, written over and over: what is being trained, how far the whole has come."""
+    """What is being trained, how far the whole has come: a line on a terminal, written over and over.
 
-    def __init__(self, stream=None):
+    Or, with ``log``, a line when a fit begins and then one a minute.
+    """
+
+    def __init__(self, stream=None, log=False):
         self._stream = stream or sys.stderr
+        self._log = log
         self._last = 0.0
 
     @contextlib.contextmanager
     def over(self, n_steps):
-        """Show the progress of so many fits; the line is wiped out in the end."""
+        """Show the progress of so many fits; a line that is written over is wiped out in the end."""
         self._n_steps, self._start = n_steps, time.monotonic()
         try:
             yield
         finally:
-            print(f"\r{'':<{LINE_WIDTH}}\r", end="", file=self._stream, flush=True)
+            if not self._log:
+                print(f"\r{'':<{LINE_WIDTH}}\r", end="", file=self._stream, flush=True)
 
-    def begin(self, done, text):
-        """The next fit begins, when so many are done."""
-        self._done, self._text = done, text
+    def begin(self, done, text, n_classes):
+        """The next fit begins, of so many classes, when so many are done."""
+        self._done, self._text, self._n_classes = done, text, n_classes
+        self._seen = set()
         self._draw("")
 
     def watch(self, progress: FitProgress):
         """For `sl1max.fit(callback=...)`: show the class that is being fitted, and its gap if it has one."""
-        if time.monotonic() > self._last + SECONDS_BETWEEN_LINES:
-            label = "" if progress.class_label is None else f", class {progress.class_label}"
+        label = progress.class_label
+        self._seen.add(label)
+        if time.monotonic() > self._last + (SECONDS_BETWEEN_LOGS if self._log else SECONDS_BETWEEN_LINES):
+            detail = "" if label is None else f", class {label} ({len(self._seen)}/{self._n_classes})"
             gap = f", gap {progress.dual_gap:.0e}" if np.isfinite(progress.dual_gap) else ""
-            self._draw(label + gap)
+            self._draw(detail + gap)
 
     def _draw(self, detail):
         self._last = time.monotonic()
         seconds = format_seconds(self._last - self._start)
         line = f"sl1max: {self._done}/{self._n_steps} fits, {seconds}: {self._text}{detail}"
-        print(f"\r{line[:LINE_WIDTH]:<{LINE_WIDTH}}", end="", file=self._stream, flush=True)
+        if self._log:
+            print(line, file=self._stream, flush=True)
+        else:
+            print(f"\r{line[:LINE_WIDTH]:<{LINE_WIDTH}}", end="", file=self._stream, flush=True)
 
 
 # Tables
@@ -396,7 +546,8 @@ def report(columns: list[Column], format_table=format_text) -> str:
         f"Greatest duality gap: {max(gaps, default=0.0):.1e} of the objective with all weights zero."
     )
     notes = [f"{TITLES[column.name]}, {note}" for column in columns for note in column.notes]
-    parts.append("\n".join([*notes, *(column.data for column in columns), circumstances()]))
+    where = dict.fromkeys(text for column in columns for text in column.circumstances)
+    parts.append("\n".join([*notes, *(column.data for column in columns), *where]))
     return "\n\n".join(parts)
 
 
@@ -410,11 +561,11 @@ def circumstances() -> str:
 def as_json(columns: list[Column]) -> dict:
     """Everything measured, with the paper's figures, in plain types."""
     return {
-        "circumstances": circumstances(),
         "datasets": [
             {
                 "name": column.name,
                 "data": column.data,
+                "circumstances": column.circumstances,
                 "notes": column.notes,
                 "cells": [
                     {"row": row, "beta": beta, **asdict(cell), "paper": _paper(column.name, row, beta)}

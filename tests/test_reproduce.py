@@ -10,8 +10,9 @@ import pytest
 from scipy import sparse
 
 import sl1max
-from sl1max import cli, reproduce
+from sl1max import cli, kept, reproduce
 from sl1max.datasets import fetch_webkb
+from sl1max.exceptions import CheckpointError
 from sl1max.metrics import optimal_f_measure, top_class_error
 
 MAXENT_ROWS = ["Q1", "Q2", "Q3", "Q1(lambda^c)", "Q3(lambda^c)"]
@@ -158,7 +159,99 @@ def test_json(webkb, reuters):
     assert cells["Q2", 0.5]["paper"] == {"error": 17.4, "f_measure": 83.9}
     assert cells["Q2", 0.9]["paper"] == {}
     assert cells["Q2", 0.5]["f_measure"] == reuters.cells["Q2", 0.5].f_measure
-    assert sl1max.__version__ in written["circumstances"]
+    (where,) = written["datasets"][0]["circumstances"]
+    assert sl1max.__version__ in where
+
+
+def same_cells(ours, theirs):
+    """All but the seconds."""
+    assert ours.keys() == theirs.keys()
+    for key, cell in ours.items():
+        assert replace(cell, seconds=0) == replace(theirs[key], seconds=0), key
+
+
+def test_fits_that_are_kept(webkb, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 3)
+    first = reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=["Q2", "AdaBoost"])
+    assert set(first.cells) == {("Q2", 0.5), ("Q2", 0.9), ("AdaBoost", 0.5)}
+    rest = [row for row in reproduce.LEARNERS if row not in ("Q2", "AdaBoost")]
+    whole = reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=rest)
+    same_cells(whole.cells, webkb.cells)
+    assert whole.cells["Q2", 0.5] == first.cells["Q2", 0.5]
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json"}
+    report = reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=[])
+    assert report.cells == whole.cells and report.circumstances == whole.circumstances
+
+
+def test_label_sets_that_are_kept(reuters, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 2)
+    rows = ["AdaBoost", "Linear SVM", "Q1"]
+    column = reproduce.run("reuters", data=small_reuters(), folder=tmp_path, rows=rows)
+    same_cells(column.cells, {(row, 0.5): reuters.cells[row, 0.5] for row in rows})
+
+
+@pytest.mark.parametrize("row", ["AdaBoost", "Q3(lambda^c)"])
+def test_a_fit_that_is_broken_off(webkb, row, tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 1)
+    labels = []
+
+    def stop_at_the_third(progress):
+        labels.append(progress.class_label)
+        if len(set(labels)) == 3:
+            raise KeyboardInterrupt
+
+    def run(callback):
+        settings = reproduce.Settings(callback=callback)
+        return reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=[row], settings=settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(stop_at_the_third)
+    name = reproduce.file_name("webkb", row, 0.5, 0)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {f"{name}.seconds", f"{name}.{'parts' if row == 'AdaBoost' else 'checkpoint'}"}
+    (tmp_path / f"{name}.seconds").write_text("1000.0")
+    column = run(lambda progress: labels.append(progress.class_label))
+    same_cells(column.cells, {key: cell for key, cell in webkb.cells.items() if key[0] == row})
+    assert column.cells[row, 0.5].seconds > 500  # the mean of two folds, one of them long under way
+
+
+def test_kept_fits_of_other_data(tmp_path):
+    reproduce.run("webkb", data=small_webkb(step=20), folder=tmp_path, rows=["Q2"])
+    with pytest.raises(CheckpointError, match=r"of another run: data is .* 210 ex.* there and .* 700 .*Name another"):
+        reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=["Q2"])
+    for path in tmp_path.iterdir():
+        path.write_text("{")
+    with pytest.raises(CheckpointError, match=r"webkb-Q2-0.5-0.json is damaged: delete it"):
+        reproduce.run("webkb", data=small_webkb(step=20), folder=tmp_path, rows=["Q2"])
+
+
+def test_the_clock_is_written_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "SECONDS_BETWEEN_NOTES", 0.0)
+    place = kept.Kept(tmp_path / "a.json", {})
+    with place.timing() as clock:
+        assert not list(tmp_path.iterdir())
+        clock.tick()
+        assert float((tmp_path / "a.seconds").read_text()) >= 0
+    with place.timing() as clock:
+        place.save({"error": 1.0})
+    assert place.load() == {"error": 1.0} and clock.seconds > 0
+
+
+def test_rows_that_the_paper_lacks():
+    data = replace(small_webkb(step=20), folds=np.arange(210) % 2)
+    column = reproduce.run("supertags", data=data, rows=["Q1"])
+    assert list(column.cells) == [("Q1", 0.5)]
+
+
+def test_a_part_of_the_examples():
+    data = reproduce.thin(small_reuters(), 3)
+    assert data.X_train.shape[0] == data.y_train.shape[0] == 50 and data.y_test.shape[0] == 50
+    assert data.folds is None and "one of 3" in data.name
+    column = reproduce.run("webkb", data=fetch_webkb(), every=20, rows=["Q2"])
+    assert "one of 20: 210 examples" in column.data and ("Q2", 0.5) in column.cells
 
 
 def test_progress():
@@ -171,6 +264,17 @@ def test_progress():
     assert any("19/20 fits" in line and "Q3(lambda^c), beta 0.9, part 2 of 2" in line for line in lines)
     assert all(len(line) <= reproduce.LINE_WIDTH for line in lines)
     assert lines[-2].strip() == lines[-1] == ""
+
+
+def test_progress_in_a_file(monkeypatch):
+    monkeypatch.setattr(reproduce, "SECONDS_BETWEEN_LOGS", 0.0)
+    stream = io.StringIO()
+    progress = reproduce.Progress(stream, log=True)
+    settings = reproduce.Settings(tol=1e-2, callback=progress.watch)
+    reproduce.run("webkb", data=small_webkb(step=20), rows=["Q2"], settings=settings, progress=progress)
+    first, second, *_ = stream.getvalue().splitlines()
+    assert first == "sl1max: 0/4 fits, 0:00: WebKB, Q2, beta 0.5, part 1 of 2"
+    assert second.startswith(f"{first}, class ") and "(1/4), gap " in second
 
 
 @pytest.fixture
@@ -189,6 +293,24 @@ def test_command(command, capsys, tmp_path):
     (column,) = json.loads(capsys.readouterr().out)["datasets"]
     papers = {(cell["row"], cell["beta"]): cell["paper"] for cell in column["cells"]}
     assert papers["Q3", 0.5] == {"error": 7.76}
+
+
+def test_command_keeps(command, capsys, tmp_path):
+    options = ["reproduce", "webkb", "--tol", "1e-2", "--keep", "kept"]
+    assert cli.main([*options, "--only", "Q2", "--progress"]) == cli.OK
+    out, err = capsys.readouterr()
+    assert err.startswith("sl1max: 0/4 fits, 0:00: WebKB, Q2, beta 0.5, part 1 of 2\n")
+    assert len(list((tmp_path / "kept").iterdir())) == 4
+    assert cli.main([*options, "--report"]) == cli.OK
+    assert capsys.readouterr().out == out
+    assert cli.main([*options, "--report", "--every", "2"]) == cli.BAD_INPUT
+    assert "of another run" in capsys.readouterr().err
+    assert cli.main(["reproduce", "webkb", "--report"]) == cli.BAD_INPUT
+    assert "--report needs --keep" in capsys.readouterr().err
+
+
+def test_rows_of_the_command():
+    assert cli.REPRODUCED == tuple(reproduce.LEARNERS)
 
 
 def test_command_draws(command, tmp_path):
