@@ -4,7 +4,8 @@ What the five models differ in is which blocks of cells share a problem and how 
 
 ========================  ==========================================================================
 conditional, independent  one per class: the difference of the class's and its non-class's weights
-conditional, exclusive    two classes: the same, the second against the first; else one problem
+conditional, exclusive    two classes: the same, the second against the first; else one problem, of many classes
+                          solved class by class
 class-conditional         one per class
 joint with intercept      separates: one class-conditional problem per block, with beta_cj / p~(c)
 joint without intercept   exclusive: one problem; independent: one per class, with its non-class
@@ -15,6 +16,7 @@ The sequential solver follows the paper and gives the non-class, or the first of
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,12 +24,17 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._core._solver import Problem, Solver
+from sl1max.by_class import ByClassSolver, ClassTasks
 from sl1max.inputs import Data
 from sl1max.merged import MergedSolver
 from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments
 from sl1max.monitor import FitProgress, Monitor
 from sl1max.regularization import Penalties
+
+# Classes x examples from which on exclusive classes are solved one by one. All at once take 32 bytes for each of them,
+# two gigabytes here.
+MANY_CELLS = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +130,8 @@ class Reduction:
 
     def zero_beta(self, plan: Plan) -> float:
         """The least beta at which all weights of a problem are zero; for penalties of beta = 1."""
+        if self._goes_by_class(plan):
+            return self._by_class_solver(plan, tol=0.0).largest_ratio()
         unit, emp_mean = self._beta(plan), self._emp_mean(plan)
         solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
         return float((np.abs(solver.expectations() - emp_mean) / unit).max())
@@ -159,8 +168,11 @@ class Reduction:
 
         If the problem changes later, it is a solver of all rows, that `change_solver` takes.
         """
+        if not changes and algorithm == "newton" and self._goes_by_class(plan):
+            start = self._start(plan) if begun is None else self._start_again(plan, begun)
+            return self._by_class_solver(plan, tol, start)
         beta, emp_mean = self._beta(plan), self._emp_mean(plan)
-        start = self._start(plan, beta) if begun is None else self._start_again(plan, begun)
+        start = self._start(plan) if begun is None else self._start_again(plan, begun)
 
         def whole(start):
             problem = self._problem(plan, emp_mean, beta)
@@ -172,6 +184,34 @@ class Reduction:
             self.data.columns, emp_mean[0], beta[0], *self._class_target(plan, plan.blocks[0]),
             self._common_base(plan), pooled=plan.pooled, intercept=self.fit_intercept and not plan.pooled, tol=tol,
             whole=whole,
+        )  # fmt: skip
+
+    def _goes_by_class(self, plan):
+        """Whether it is a problem of exclusive classes that are too many to be solved all at once."""
+        return (
+            not plan.pooled
+            and len(plan.blocks) > 2
+            and len(plan.blocks) * len(self.data.mass) >= MANY_CELLS
+            and not self.data.columns.dense
+            and self.data.offset is None
+            and not self.penalties.some_free
+            and (self.data.mass > 0).all()
+        )
+
+    def _by_class_solver(self, plan, tol, start=None):
+        blocks = plan.blocks
+        prior = np.array([self.moments.block_prior(*block) for block in blocks])
+        tasks = ClassTasks(
+            prior=prior,
+            emp_mean=lambda b: self.moments.sums.block(*blocks[b]) / self.moments.mass,
+            beta=lambda b: self.penalties.block(*blocks[b]),
+            examples=lambda b: self._class_target(plan, blocks[b])[:2],
+        )
+        share = self.data.labels.data
+        entropy = -weigh(share * np.log(share), self.data.mass[self.data.labels.indices]) / self.moments.mass
+        return ByClassSolver(
+            self.data.columns, tasks, self._base(plan), intercept=self.fit_intercept, tol=tol, label_entropy=entropy,
+            warm_start=start,
         )  # fmt: skip
 
     def _can_merge(self, plan, beta):
@@ -326,20 +366,20 @@ class Reduction:
         c, side = block
         return self.data.offset[:, c] if side == IN_CLASS else np.zeros(len(self.data.mass))
 
-    def _start(self, plan, beta):
-        """Weights and intercepts of the earlier model, as the solver takes them."""
+    def _start(self, plan):
+        """Weights and intercepts of the earlier model, as the solver takes them; block by block."""
         if self.warm_start is None:
             return None
-        lam = np.stack([self._start_row(block) for block in plan.blocks])
+        lam = sparse.vstack([self._start_row(block) for block in plan.blocks], format="csr")
         intercept = np.array([self._start_intercept(block) for block in plan.blocks])
         if plan.rival is not None:
-            lam -= self._start_row(plan.rival)
+            lam = lam - self._start_row(plan.rival)
             intercept -= self._start_intercept(plan.rival)
-        lam[np.isinf(beta)] = 0
-        blocks, cols = np.nonzero(lam)
+        lam.eliminate_zeros()
         if plan.pooled or not self.fit_intercept:
             intercept[:] = 0
-        return blocks.astype(np.int32), cols.astype(np.int32), lam[blocks, cols], intercept
+        blocks = np.repeat(np.arange(len(plan.blocks), dtype=np.int32), np.diff(lam.indptr))
+        return blocks, lam.indices.astype(np.int32), lam.data, intercept
 
     def _start_again(self, plan, begun):
         """Weights and intercepts of an earlier solution, as the solver takes them."""
@@ -351,7 +391,7 @@ class Reduction:
 
     def _start_row(self, block):
         c, side = block
-        return self.warm_start.part(side)[[c]].toarray().ravel()
+        return self.warm_start.part(side)[[c]]
 
     def _start_intercept(self, block):
         c, side = block
@@ -363,7 +403,9 @@ class Reduction:
         order = np.lexsort((cols, blocks))
         blocks, cols, values = blocks[order], cols[order], values[order]
         if plan.rival is None:
-            return [(block, cols[blocks == b], values[blocks == b]) for b, block in enumerate(plan.blocks)]
+            edges = np.searchsorted(blocks, np.arange(len(plan.blocks) + 1))
+            parts = [slice(*edge) for edge in itertools.pairwise(edges)]
+            return [(block, cols[part], values[part]) for block, part in zip(plan.blocks, parts, strict=True)]
         (block,) = plan.blocks
         here = self.penalties.block(*block, cols) <= self.penalties.block(*plan.rival, cols)
         return [(block, cols[here], values[here]), (plan.rival, cols[~here], -values[~here])]

@@ -72,6 +72,11 @@ class Penalties:
         beta[held] = self._at(c, side, mass, held)
         return beta
 
+    @property
+    def some_free(self) -> bool:
+        """Whether some weight has no penalty."""
+        return bool((self._beta == 0).any())
+
     def _mass_of(self, c, side):
         return self._moments.block_mass(c, side) if self._within_class else self._moments.mass
 

@@ -17,7 +17,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from sl1max._core._certificate cimport duality_gap, free_t, largest_mixing, price, solve_tilt, tilted_flow
-from sl1max._core._column cimport column_dot, column_moments_pooled, get_column, row_axpy
+from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, get_column, row_axpy
 from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
@@ -182,6 +182,13 @@ cdef class Columns:
                 row_axpy(&self.view, rows[k], flow[k], &mean[0])
         return np.asarray(mean)[: self.view.n_cols]
 
+    def add_scores(self, const idx_t[::1] cols, const double[::1] weights, double[::1] score_out):
+        """score_out += X[:, cols] @ weights"""
+        cdef ptr_t k
+        with nogil:
+            for k in range(cols.shape[0]):
+                column_axpy(get_column(&self.view, cols[k]), weights[k], &score_out[0])
+
     @property
     def sizes(self):
         """How many nonzeros each column holds."""
@@ -294,6 +301,8 @@ cdef class Solver:
     pricing : {"partial", "full"}
         "sequential" only: look at every coordinate before each step, or only at those that can matter.
     warm_start : tuple (blocks, cols, values, intercept) or None
+    objective_zero : float or None
+        What `tol` is relative to; None: the objective of the intercepts alone, which are then fitted first.
     """
     cdef readonly Problem problem
     cdef state_t state
@@ -304,12 +313,13 @@ cdef class Solver:
     cdef dict arrays
     cdef bint sequential, full_pricing
     cdef bint evaluated, tilted      # whether gap and gradient are those of the weights, and those of a tilted model
-    cdef double mixing               # t of the p_t that certifies the gap
+    cdef readonly double mixing      # t of the p_t that certifies the gap
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
     cdef object stop, pending
 
-    def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None):
+    def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None,
+                 objective_zero=None):
         self.problem = problem
         self.tol = tol
         self.sequential = algorithm == "sequential"
@@ -318,7 +328,10 @@ cdef class Solver:
         self._allocate()
         self.state.poll = poll_owner
         self.state.owner = <void*> self
-        self._fit_intercepts()
+        if objective_zero is None:
+            self._fit_intercepts()
+        else:
+            self.state.objective_zero = objective_zero
         if warm_start is not None:
             self._load(*warm_start)
 

@@ -1,0 +1,255 @@
+"""Many exclusive classes, one at a time: the same problem as all at once, with a gap that is one."""
+
+import itertools
+import signal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import sl1max
+from sl1max import by_class, reduction
+from sl1max._core._solver import Columns
+from sl1max.by_class import ByClassSolver, conjugate_gradients, extrapolate
+
+
+def made(n_rows=300, n_features=60, n_classes=6, values="binary", seed=0):
+    """Examples that a model of some weights tells apart, some of them labelled by chance."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n_rows, n_features), density=0.08, rng=rng, format="csc")
+    X.data = np.ones(X.nnz) if values == "binary" else rng.normal(size=X.nnz)
+    scores = X @ (2 * rng.normal(size=(n_features, n_classes))) + rng.gumbel(size=(n_rows, n_classes))
+    y = scores.argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    return X, y
+
+
+@pytest.fixture
+def one_by_one(monkeypatch):
+    monkeypatch.setattr(reduction, "MANY_CELLS", 0)
+
+
+@pytest.fixture
+def none_is_light(monkeypatch):
+    monkeypatch.setattr(by_class, "LIGHT_SHARE", -1.0)
+
+
+def fit_both(X, y, tol=1e-3, **settings):
+    """The models by this solver and, well solved, by that of all classes at once."""
+    many = reduction.MANY_CELLS
+    reduction.MANY_CELLS = 0
+    try:
+        ours = sl1max.fit(X, y, tol=tol, **settings)
+    finally:
+        reduction.MANY_CELLS = many
+    return ours, sl1max.fit(X, y, tol=1e-7, **settings)
+
+
+def assert_certified(ours, theirs, tol):
+    assert ours.converged
+    assert ours.dual_gap <= tol * ours.objective_zero
+    assert_allclose(ours.objective_zero, theirs.objective_zero, rtol=1e-9)
+    excess = ours.objective - theirs.objective
+    assert -theirs.dual_gap - 1e-12 <= excess <= ours.dual_gap + 1e-12
+
+
+class TestSameProblem:
+    @pytest.mark.parametrize("values", ["binary", "real"])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("beta", [0.5, 2.0])
+    def test_as_all_at_once(self, values, fit_intercept, beta):
+        X, y = made(values=values)
+        ours, theirs = fit_both(X, y, fit_intercept=fit_intercept, beta=beta)
+        assert_certified(ours, theirs, 1e-3)
+        assert np.abs(ours.proba(X) - theirs.proba(X)).max() < 0.05
+
+    def test_to_many_digits(self):
+        X, y = made()
+        ours, theirs = fit_both(X, y, tol=1e-6)
+        assert_certified(ours, theirs, 1e-6)
+        assert_allclose(ours.proba(X), theirs.proba(X), atol=1e-3)
+
+    def test_with_many_classes_most_of_them_light(self):
+        X, y = made(n_rows=800, n_features=300, n_classes=40, seed=1)
+        ours, theirs = fit_both(X, y, beta=1.0)
+        assert_certified(ours, theirs, 1e-3)
+
+    def test_without_light_classes(self, none_is_light):
+        X, y = made(n_classes=12)
+        ours, theirs = fit_both(X, y)
+        assert_certified(ours, theirs, 1e-3)
+
+    def test_weights_of_examples_and_soft_labels(self):
+        X, y = made(n_classes=4)
+        rng = np.random.default_rng(5)
+        shares = rng.dirichlet(np.full(4, 0.3), size=len(y))
+        ours, theirs = fit_both(X, shares, classes="exclusive", sample_weight=rng.uniform(0.2, 3, len(y)))
+        assert_certified(ours, theirs, 1e-3)
+
+    @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+    def test_rules_of_beta(self, beta_rule):
+        X, y = made(n_classes=5)
+        ours, theirs = fit_both(X, y, beta_rule=beta_rule, beta=1.0)
+        assert_certified(ours, theirs, 1e-3)
+
+    def test_penalties_of_their_own_and_features_left_out(self):
+        X, y = made(n_classes=4)
+        beta = np.random.default_rng(2).uniform(0.3, 2, size=(4, X.shape[1]))
+        beta[1, :10] = np.inf
+        ours, theirs = fit_both(X, y, beta=beta)
+        assert_certified(ours, theirs, 1e-3)
+        assert not ours.weights[[1], :10].nnz
+
+    @given(st.integers(0, 10_000), st.integers(3, 9), st.floats(0.3, 3.0), st.booleans())
+    def test_gap_is_one_after_every_pass(self, seed, n_classes, beta, fit_intercept):
+        X, y = made(n_rows=80, n_features=25, n_classes=n_classes, seed=seed)
+        many = reduction.MANY_CELLS
+        optimum = sl1max.fit(X, y, beta=beta, fit_intercept=fit_intercept, tol=1e-9)
+        seen = []
+        reduction.MANY_CELLS = 0
+        try:
+            sl1max.fit(
+                X, y, beta=beta, fit_intercept=fit_intercept, tol=1e-2, callback=lambda progress: seen.append(progress)
+            )
+        finally:
+            reduction.MANY_CELLS = many
+        least = optimum.objective - optimum.dual_gap
+        assert all(progress.objective - optimum.objective <= progress.dual_gap + 1e-12 for progress in seen)
+        assert all(progress.objective >= least - 1e-12 for progress in seen)
+        objectives = [progress.objective for progress in seen]
+        assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(objectives))
+        assert seen[-1].dual_gap <= seen[-1].target
+
+
+class TestBadLuck:
+    def test_a_class_of_one_example(self):
+        X, y = made()
+        y[17] = 6
+        assert_certified(*fit_both(X, y), 1e-3)
+
+    def test_identical_rows_with_different_labels(self):
+        X, y = made(n_classes=4)
+        X, y = sparse.vstack([X, X], format="csc"), np.concatenate([y, (y + 1) % 4])
+        assert_certified(*fit_both(X, y), 1e-3)
+
+    def test_a_feature_in_every_row_and_an_empty_one(self):
+        X, y = made(n_classes=4)
+        n_rows = X.shape[0]
+        X = sparse.hstack([X, np.ones((n_rows, 1)), sparse.csc_array((n_rows, 1))], format="csc")
+        assert_certified(*fit_both(X, y), 1e-3)
+
+    def test_features_that_tell_nothing(self, one_by_one):
+        X, y = made(n_classes=4)
+        model = sl1max.fit(X, y, beta=1e3)
+        assert model.converged and model.weights.nnz == 0
+        assert_allclose(model.objective, model.objective_zero)
+
+    def test_weights_far_from_zero(self):
+        """Rows of a class hold a feature of their own, and there is next to no penalty."""
+        y = np.repeat(np.arange(5), 20)
+        X = sparse.csc_array((np.ones(100), (np.arange(100), y)), shape=(100, 5))
+        ours, theirs = fit_both(X, y, beta=1e-6, tol=1e-4)
+        assert_certified(ours, theirs, 1e-4)
+
+    def test_max_iter(self, one_by_one):
+        X, y = made()
+        with pytest.warns(sl1max.ConvergenceWarning, match="max_iter"):
+            model = sl1max.fit(X, y, tol=1e-6, max_iter=2)
+        assert model.n_iter == 2 and not model.converged
+
+
+class TestStopping:
+    def test_a_callback_ends_it(self, one_by_one):
+        X, y = made()
+        model = sl1max.fit(X, y, tol=1e-6, callback=lambda progress: progress.n_iter >= 3)
+        assert model.n_iter == 3 and not model.converged
+        assert np.isfinite(model.dual_gap)
+
+    def test_ctrl_c_returns_what_there_is(self, one_by_one, monkeypatch):
+        X, y = made()
+        optimum = sl1max.fit(X, y, tol=1e-4)
+        enter = by_class.Ledger.enter
+
+        def interrupt(ledger, c):
+            if c == 3 and ledger._owner.n_iter == 2:
+                signal.raise_signal(signal.SIGINT)
+            enter(ledger, c)
+
+        monkeypatch.setattr(by_class.Ledger, "enter", interrupt)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.warns(sl1max.ConvergenceWarning, match="interrupted"):
+                model = sl1max.fit(X, y, tol=1e-6, on_interrupt="return")
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert model.weights.nnz and not model.converged
+        assert model.objective - optimum.objective <= model.dual_gap
+
+    def test_stop_flag(self, one_by_one):
+        X, y = made()
+        solver = make_solver(X, y, 1e-6)
+        assert solver.run(2) == "running"
+        assert solver.run(2, np.ones(1, np.int32)) == "interrupted"
+        assert solver.run(100) == "converged"
+
+
+def make_solver(X, y, tol, **settings):
+    problem = sl1max.Problem(X, y, **settings)
+    reduced = problem._reduce(problem._data, problem._beta)
+    (plan,) = reduced.plans("newton")
+    return reduced.make_solver(plan, "newton", tol)
+
+
+class TestStart:
+    def test_where_an_earlier_model_ended(self, one_by_one):
+        X, y = made(n_classes=8)
+        model = sl1max.fit(X, y, tol=1e-5)
+        again = sl1max.fit(X, y, tol=1e-4, warm_start=model)
+        assert again.n_iter == 0 and again.converged
+        assert_allclose(again.objective, model.objective, rtol=1e-9)
+        assert_allclose(again.proba(X), model.proba(X), rtol=1e-9)
+
+    def test_from_a_checkpoint(self, one_by_one, tmp_path):
+        X, y = made()
+        path = tmp_path / "fit.checkpoint"
+        with pytest.warns(sl1max.ConvergenceWarning):
+            begun = sl1max.fit(X, y, tol=1e-5, max_iter=3, checkpoint=path)
+        done = sl1max.fit(X, y, tol=1e-5, checkpoint=path)
+        assert done.converged and done.n_iter > begun.n_iter
+
+    def test_least_beta_without_weights(self, one_by_one):
+        X, y = made()
+        least = sl1max.paths.zero_beta(X, y)
+        reduction.MANY_CELLS = 1 << 40
+        assert_allclose(least, sl1max.paths.zero_beta(X, y), rtol=1e-9)
+
+    def test_left_to_the_other_solver(self, one_by_one):
+        """Without a penalty there is an equality for each weight; dense columns touch all rows."""
+        X, y = made()
+        assert isinstance(make_solver(X, y, 1e-3), ByClassSolver)
+        for matrix, settings in [(X, {"beta": 0.0}), (X.toarray() + 1.0, {}), (X, {"offset": np.zeros((300, 6))})]:
+            assert not isinstance(make_solver(matrix, y, 1e-3, **settings), ByClassSolver)
+
+
+class TestPieces:
+    def test_columns_add_scores_of_some_columns(self):
+        X, _ = made(values="real")
+        columns = Columns(*X.shape, X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data)
+        score = np.ones(X.shape[0])
+        columns.add_scores(np.array([3, 59], np.int32), np.array([0.5, -2.0]), score)
+        assert_allclose(score, 1 + X[:, [3, 59]] @ [0.5, -2.0])
+
+    def test_conjugate_gradients_of_a_singular_system(self):
+        A = np.diag([1.0, 2.0, 3.0]) - np.outer([1, 2, 3], [1, 2, 3]) / 6
+        target = np.array([0.5, -1.0, 0.5])
+        found = conjugate_gradients(lambda v: A @ v, target, 1 / np.diag(A), precision=1e-10)
+        assert_allclose(A @ found, target, atol=1e-9)
+
+    def test_extrapolate_stops_at_zero(self):
+        old = np.array([1, 2, 5]), np.array([1.0, 2.0, 3.0])
+        cols, values = extrapolate(*old, np.array([1, 2, 7]), np.array([1.5, 1.0, 4.0]), 2.0)
+        assert_array_equal(cols, [1, 7])
+        assert_allclose(values, [2.5, 4.0])
