@@ -23,6 +23,7 @@ anything but the penalty.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -34,12 +35,17 @@ from sl1max._core._solver import Columns, Problem, Solver
 LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
 FAR = 300.0  # a log of Z beyond which no class is light, since exp would overflow
-LEAST_ROOM = 100  # violators that a visit takes in, if there are as many
+LEAST_ROOM = 100  # violators that a visit takes in, if there are as many; and ten times the root of the examples
 MAX_ROUNDS = 10  # of the solver in one visit
+EARLY = 3.0  # a violation beyond which it does not matter how large it is
 OVER = 1.5  # how far beyond its optimum a class goes: see `Visit._overshoot`
 PASSES_A_LEAP = 5
 LAST_PASSES = 2  # whose way a leap goes on with
 LONGEST_LEAP = 2000.0
+NEAR = 30.0  # violations, against the goal, from which on the sums of the classes matter
+BATCH = 2  # classes that are visited, or priced, at once if there are threads for them
+CYCLES = 6  # of visits in one pass, once few classes violate; in the last two none goes beyond its optimum
+FEW = 0.25  # share of the classes
 STABLE = 0.1  # share of the weights that may come or go in a visit that does
 MOST = 1 - 1e-15  # a probability that leaves something for the other classes
 TINY = np.finfo(float).tiny
@@ -82,7 +88,6 @@ class Price:
         sum beta |lam| and lam . (p[f] - p~[f]).
     least : float
         Log of the least probability of the class, or less.
-    least_beta : float
     violators : ndarray
         Features to take in, the most urgent ones.
     """
@@ -93,7 +98,6 @@ class Price:
     penalty: float
     slope: float
     least: float
-    least_beta: float
     violators: np.ndarray
 
 
@@ -114,11 +118,14 @@ class ByClassSolver:
         Converged when dual_gap <= tol * objective_zero.
     warm_start : tuple (blocks, cols, values, intercept) or None
         Blocks ascending.
+    n_threads : int
+        The result does not depend on it.
     """
 
     def __init__(
-        self, columns: Columns, tasks: ClassTasks, mass, *, intercept, tol, label_entropy=0.0, warm_start=None
-    ):
+        self, columns: Columns, tasks: ClassTasks, mass, *, intercept, tol, label_entropy=0.0, warm_start=None,
+        n_threads=1,
+    ):  # fmt: skip
         columns.index_rows()
         prior = tasks.prior
         n_rows, n_classes = columns.n_rows, len(prior)
@@ -132,7 +139,9 @@ class ByClassSolver:
         self.pending = 0.0
         self._reciprocals = None
         self._all_rows = np.arange(n_rows, dtype=np.int32)
-        self._scores = np.zeros(n_rows)
+        self._n_threads = n_threads
+        self._threads = None
+        self._own = threading.local()  # an array of zeros for the scores
         self._label_entropy = label_entropy
         self._prices = None
         self._way = []  # weights and intercepts before the last passes
@@ -190,19 +199,24 @@ class ByClassSolver:
 
     # Z
 
-    def settle(self) -> Reciprocals:
+    def settle(self):
         """Bring what light classes have added to all Z into them."""
         if self.pending:
             self.log_zs += np.log1p(self.pending * np.exp(-self.log_zs))
             self.pending = 0.0
             self._reciprocals = None
+
+    def reciprocals(self) -> Reciprocals:
+        """Those of Z as they were when a class last moved that is not light."""
         if self._reciprocals is None:
+            self.settle()
             self._reciprocals = Reciprocals(self.mass, self.log_zs)
         return self._reciprocals
 
-    def reciprocals(self) -> Reciprocals:
-        """Those of Z as they were when last settled."""
-        return self._reciprocals if self._reciprocals is not None else self.settle()
+    def log_z_at(self, rows):
+        """ln Z of some rows."""
+        log_z = self.log_zs[rows]
+        return np.log(np.exp(log_z) + self.pending) if self.pending else log_z
 
     def shift(self, rows, change):
         """Add to ln Z of some rows, or of all."""
@@ -221,9 +235,12 @@ class ByClassSolver:
 
     def scores_at(self, cols, values, b, rows):
         """Scores of rows, which hold all that the columns touch."""
-        self.columns.add_scores(cols, values, self._scores)
-        score = self._scores[rows] + b
-        self._scores[rows] = 0.0
+        if not hasattr(self._own, "scores"):
+            self._own.scores = np.zeros(len(self.mass))
+        scores = self._own.scores
+        self.columns.add_scores(cols, values, scores)
+        score = scores[rows] + b
+        scores[rows] = 0.0
         return score
 
     # Visits
@@ -231,19 +248,36 @@ class ByClassSolver:
     def _visit_all(self, stop):
         """Solve the classes that violate, the frequent ones first; False if that was interrupted."""
         prices, self._prices = self._prices, None
-        goal = (
-            self.tol * self.objective_zero / self.objective
-        )  # the gap is about the worst violation times the objective
-        violation = [max(price.violation, abs(price.missing) / price.least_beta) for price in prices]
-        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if violation[c] > 0.3 * goal]
+        goal = self._goal()
+        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if prices[c].violation > 0.3 * goal]
         self.n_iter += 1
-        for c in order:
+
+        def solve(c):
             visit = Visit(self, c, prices[c].violators)
-            if not visit.solve(0.1 * max(goal, prices[c].violation), stop):
-                return False
+            return visit, visit.solve(0.1 * max(goal, 0.3**cycle * min(prices[c].violation, EARLY)), stop)
+
+        n_cycles = CYCLES if len(order) < FEW * len(prices) else 1
+        for cycle in range(n_cycles):
+            over = OVER if cycle == 0 or cycle < n_cycles - 2 else 1.0
+            for batch in batches(order):
+                self.reciprocals()  # here, not in a thread
+                for visit, weights in self._map(solve, batch):
+                    if weights is None:
+                        return False
+                    visit.take(weights, over)
         if self.n_iter % PASSES_A_LEAP == 0:
             self._leap()
         return True
+
+    def _map(self, function, values):
+        """The results in order, by threads if there are some."""
+        if self._n_threads == 1 or len(values) == 1:
+            return [function(value) for value in values]
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(min(self._n_threads, BATCH))
+        return list(self._threads.map(function, values))
 
     def _goal(self):
         """The violation to come down to: the gap is about the worst one times the objective."""
@@ -276,13 +310,14 @@ class ByClassSolver:
         for last in (False, True):
             self.settle()
             ledger = Ledger(self)
-            for c in range(len(self.b)):
+            for batch in batches(range(len(self.b))):
                 if stop is not None and stop[0]:
                     return False
-                ledger.enter(c)
+                for entry in self._map(ledger.look_at, batch):
+                    ledger.enter(*entry)
             self.shift(slice(None), np.log(ledger.total()))
             own, given = self._certify(ledger)
-            if last or not given > 0.5 * max(own, self._goal()):
+            if last or own > NEAR * self._goal() or given < 0.5 * max(own, self._goal()):
                 break
             self._balance(ledger)
         self._prices = ledger.prices
@@ -395,8 +430,8 @@ class Ledger:
         shape = len(self._owner.mass), len(rows)
         return sparse.csc_array((np.concatenate(probs), np.concatenate(rows), indptr), shape=shape).tocsr()
 
-    def enter(self, c):
-        """Price a class."""
+    def look_at(self, c):
+        """Price a class; returns what `enter` takes."""
         owner, z = self._owner, self._z
         cols, values = owner.weights[c]
         b, mass = owner.b[c], owner.mass
@@ -420,46 +455,51 @@ class Ledger:
             mean = owner.columns.price(rows, flow, 0.0)
             share = flow.sum()
             lowest = score.min()
+        price, taken = self._price(c, mean, share, lowest - z.greatest)
+        seen = prob > NOTABLE
+        return c, price, share, taken, (index, above, common), (rows[seen], prob[seen])
+
+    def enter(self, c, price, share, taken, parts, notable):
+        """Add a class up, in the order of the classes."""
+        index, above, common = parts
         self._total[index] += above
         self._common_total += common
+        if taken > 0:
+            self._given[index] += taken * above
+            self._common_given += taken * common
         self.share[c] = share
-        if owner.has_intercept:
-            seen = prob > NOTABLE
-            self._notable.append((rows[seen], prob[seen]))
-        self.prices.append(self._price(c, mean, share, lowest - z.greatest, index, above, common))
+        self._notable.append(notable)
+        self.prices.append(price)
 
-    def _price(self, c, mean, share, least, index, above, common):
+    def _price(self, c, mean, share, least):
+        """The price, and the part of its probability that the class has to give away."""
         owner = self._owner
         cols, values = owner.weights[c]
         missing = owner.tasks.prior[c] - share if owner.has_intercept else 0.0
+        taken = max(-missing / share, 0.0)
         beta = owner.tasks.beta(c)
         gradient = mean - owner.tasks.emp_mean(c)
         excess = np.maximum(np.abs(gradient) - beta, 0)
         excess[cols] = 0
-        violators = self._violators(excess, len(cols))
-        violation = max(
-            (excess / beta).max(initial=0.0), np.abs(gradient[cols] / beta[cols] + np.sign(values)).max(initial=0.0)
-        )
-        if missing < 0:
-            taken = -missing / share
-            self._given[index] += taken * above
-            self._common_given += taken * common
-            gradient -= taken * mean
-        return Price(
+        slack = np.abs(gradient[cols] / beta[cols] + np.sign(values)).max(initial=0.0)
+        violation = max((excess / beta).max(initial=0.0), slack)
+        gradient -= taken * mean
+        price = Price(
             missing=float(missing),
             ratio=float((np.abs(gradient) / beta).max(initial=0.0)),
             violation=float(violation),
             penalty=float(np.abs(values) @ beta[cols]),
             slope=float(values @ gradient[cols]),
             least=float(least),
-            least_beta=float(beta.min(initial=np.inf)),
-            violators=violators,
+            violators=self._violators(excess, c),
         )
+        return price, taken
 
-    def _violators(self, excess, n_weights):
+    def _violators(self, excess, c):
         """Features without a weight whose prices exceed their penalties: the most urgent ones."""
         found = np.flatnonzero(excess)
-        room = max(2 * n_weights, LEAST_ROOM)
+        n_weights, n_examples = len(self._owner.weights[c][0]), len(self._owner.tasks.examples(c)[0])
+        room = max(2 * n_weights, LEAST_ROOM + int(10 * np.sqrt(n_examples)))
         if len(found) > room:
             urgency = excess[found] / self._owner.columns.rms[found]
             found = np.sort(found[np.argpartition(-urgency, room)[:room]])
@@ -477,13 +517,14 @@ class Visit:
         self._work = np.union1d(self._cols, violators).astype(np.int64)
         self._held, self._share = owner.tasks.examples(c)
         self._rows = owner.columns.touched_rows(self._work, self._held)
-        self._light = owner.is_light(c, len(self._rows))
-        if not self._light:
-            owner.settle()
-        self._log_z = owner.log_zs[self._rows]
-        if owner.pending:
-            self._log_z = np.log(np.exp(self._log_z) + owner.pending)
         self._score = owner.scores_at(self._cols, self._values, self._b, self._rows)
+        self._look()
+
+    def _look(self):
+        """Take Z as they are now."""
+        owner = self._owner
+        self._light = owner.is_light(self._c, len(self._rows))
+        self._log_z = owner.log_z_at(self._rows)
         self._prob = np.minimum(np.exp(self._score - self._log_z), MOST)
         self._rest = self._sum_light() if self._light else self._sum_others()
 
@@ -500,24 +541,27 @@ class Visit:
         others = np.ones(len(owner.mass), bool)
         others[self._rows] = False
         self._others = np.flatnonzero(others)
-        self._other_prob = np.minimum(np.exp(self._b - owner.log_zs[self._others]), MOST)
+        self._other_prob = np.minimum(np.exp(self._b - owner.log_z_at(self._others)), MOST)
         flow = owner.mass[self._others] * self._other_prob
         return flow.sum(), weigh(flow, self._other_prob)
 
     def solve(self, precision, stop):
-        """Bring the class near its optimum, or a little beyond; False if that was interrupted."""
+        """Weights near the optimum of the class, intercept last; None if that was interrupted."""
         solver = self._solver()
         loss = solver.objective_zero * self._owner.objective / self._owner.objective_zero  # about that of the class
         for _ in range(MAX_ROUNDS):
             status = solver.run(1, stop)
             if status == "interrupted":
-                return False
+                return None
             if status != "running" or (solver.mixing <= precision and solver.dual_gap <= precision * loss):
                 break
-        new = solver.weights[0]
-        if not self._move_to(self._overshoot(new)):
+        return solver.weights[0]
+
+    def take(self, new, over):
+        """Move to new weights or a little beyond, unless other classes that have moved meanwhile make that worse."""
+        self._look()
+        if not self._move_to(self._overshoot(new, over)):
             self._move_to(new)
-        return True
 
     def _solver(self):
         """The core's solver of the class on its rows, and on one more for all others.
@@ -549,15 +593,15 @@ class Visit:
         scale = -prior * np.log(prior) - (1 - prior) * np.log1p(-prior)
         return Solver(problem, tol=1e-12, warm_start=start, objective_zero=scale)
 
-    def _overshoot(self, new):
-        """Weights, intercept last, as far beyond the new ones as OVER says, if these have about the old support."""
+    def _overshoot(self, new, over):
+        """Weights, intercept last, so many times their change from the old ones, if they have about the old support."""
         old = np.zeros(len(new))
         old[np.searchsorted(self._work, self._cols)] = self._values
         old[-1] = self._b
         kept = (old != 0) & (new != 0)
         if np.count_nonzero(kept[:-1]) < (1 - STABLE) * np.count_nonzero(new[:-1]):
             return new
-        beyond = np.where(kept, old + OVER * (new - old), new)
+        beyond = np.where(kept, old + over * (new - old), new)
         beyond[:-1] = np.where(beyond * new < 0, new, beyond)[:-1]
         return beyond
 
@@ -580,6 +624,7 @@ class Visit:
             owner.pending += np.exp(b) - np.exp(self._b)
             owner.log_zs[rows] = np.log(np.exp(self._log_z + z_change) - owner.pending)
         else:
+            owner.settle()
             owner.shift(rows, z_change)
             owner.shift(self._others, np.log1p(self._other_prob * np.expm1(rise)))
         return True
@@ -593,6 +638,11 @@ class Visit:
         loss = weigh(z_change, owner.mass[self._rows]) + first * growth - 0.5 * second * growth**2
         loss -= values @ emp_mean[cols] - self._values @ emp_mean[self._cols] + rise * tasks.prior[self._c]
         return loss + np.abs(values) @ beta[cols] - np.abs(self._values) @ beta[self._cols]
+
+
+def batches(values):
+    """So many at a time."""
+    return [values[k : k + BATCH] for k in range(0, len(values), BATCH)]
 
 
 def extrapolate(old_cols, old_values, cols, values, length):

@@ -10,6 +10,7 @@ Threads are the default. Where ``joblib.parallel_config`` names an engine withou
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import uuid
@@ -102,6 +103,7 @@ def _run(work, n_jobs):
     order = work.order()
     nobody_configured = n_jobs in (None, 1) and "joblib" not in sys.modules
     if len(order) <= 1 or nobody_configured:
+        work.monitor.n_threads = n_threads_of(n_jobs)
         for k in order:
             work.solve(k)
         return
@@ -113,6 +115,13 @@ def _run(work, n_jobs):
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work.solve)(k) for k in order)
     else:
         Elsewhere(work, backend, n_jobs).run(order)
+
+
+def n_threads_of(n_jobs) -> int:
+    """What n_jobs means for a problem that is alone: -1 all processors, -2 all but one."""
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
+    return max((os.cpu_count() or 1) + 1 + n_jobs, 1)
 
 
 class Work:

@@ -57,6 +57,7 @@ class Monitor:
         self.tol = tol
         self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
         self.stop = np.zeros(1, np.int32)
+        self.n_threads = 1  # that a problem may take for itself
         self.interrupt = None  # the KeyboardInterrupt that a solver met
         self._callback = callback
         self._verbose = verbose

@@ -155,7 +155,7 @@ class Reduction:
         """
         if monitor.stop[0]:
             return None
-        solver = self.make_solver(plan, monitor.algorithm, monitor.tol, begun)
+        solver = self.make_solver(plan, monitor.algorithm, monitor.tol, begun, n_threads=monitor.n_threads)
         n_before = 0 if begun is None else begun.n_iter
         look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
         status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
@@ -163,14 +163,16 @@ class Reduction:
             return begun  # in the middle of a change of rows, or hardly begun
         return self.solution(plan, solver, status, n_before)
 
-    def make_solver(self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False) -> Solver:
+    def make_solver(
+        self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False, n_threads=1
+    ) -> Solver:
         """A solver of one problem, at the weights of an earlier solution or model if there is one.
 
         If the problem changes later, it is a solver of all rows, that `change_solver` takes.
         """
         if not changes and algorithm == "newton" and self._goes_by_class(plan):
             start = self._start(plan) if begun is None else self._start_again(plan, begun)
-            return self._by_class_solver(plan, tol, start)
+            return self._by_class_solver(plan, tol, start, n_threads)
         beta, emp_mean = self._beta(plan), self._emp_mean(plan)
         start = self._start(plan) if begun is None else self._start_again(plan, begun)
 
@@ -198,7 +200,7 @@ class Reduction:
             and (self.data.mass > 0).all()
         )
 
-    def _by_class_solver(self, plan, tol, start=None):
+    def _by_class_solver(self, plan, tol, start=None, n_threads=1):
         blocks = plan.blocks
         prior = np.array([self.moments.block_prior(*block) for block in blocks])
         tasks = ClassTasks(
@@ -211,7 +213,7 @@ class Reduction:
         entropy = -weigh(share * np.log(share), self.data.mass[self.data.labels.indices]) / self.moments.mass
         return ByClassSolver(
             self.data.columns, tasks, self._base(plan), intercept=self.fit_intercept, tol=tol, label_entropy=entropy,
-            warm_start=start,
+            warm_start=start, n_threads=n_threads,
         )  # fmt: skip
 
     def _can_merge(self, plan, beta):

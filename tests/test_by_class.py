@@ -1,6 +1,7 @@
 """Many exclusive classes, one at a time: the same problem as all at once, with a gap that is one."""
 
 import itertools
+import os
 import signal
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import sl1max
-from sl1max import by_class, reduction
+from sl1max import by_class, engine, reduction
 from sl1max._core._solver import Columns
 from sl1max.by_class import ByClassSolver, conjugate_gradients, extrapolate
+from sl1max.exceptions import FitMemoryError
 
 
 def made(n_rows=300, n_features=60, n_classes=6, values="binary", seed=0):
@@ -171,14 +173,14 @@ class TestStopping:
     def test_ctrl_c_returns_what_there_is(self, one_by_one, monkeypatch):
         X, y = made()
         optimum = sl1max.fit(X, y, tol=1e-4)
-        enter = by_class.Ledger.enter
+        look_at = by_class.Ledger.look_at
 
         def interrupt(ledger, c):
             if c == 3 and ledger._owner.n_iter == 2:
                 signal.raise_signal(signal.SIGINT)
-            enter(ledger, c)
+            return look_at(ledger, c)
 
-        monkeypatch.setattr(by_class.Ledger, "enter", interrupt)
+        monkeypatch.setattr(by_class.Ledger, "look_at", interrupt)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.warns(sl1max.ConvergenceWarning, match="interrupted"):
@@ -201,6 +203,30 @@ def make_solver(X, y, tol, **settings):
     reduced = problem._reduce(problem._data, problem._beta)
     (plan,) = reduced.plans("newton")
     return reduced.make_solver(plan, "newton", tol)
+
+
+class TestThreads:
+    def test_the_result_does_not_depend_on_them(self, one_by_one):
+        X, y = made(n_rows=800, n_features=300, n_classes=40, seed=1)
+        alone, together = (sl1max.fit(X, y, beta=1.0, tol=1e-3, n_jobs=n_jobs) for n_jobs in (1, 3))
+        assert_array_equal(alone.weights.toarray(), together.weights.toarray())
+        assert_array_equal(alone.intercept, together.intercept)
+        assert alone.dual_gap == together.dual_gap
+
+    def test_an_error_in_one_is_told(self, one_by_one, monkeypatch):
+        X, y = made()
+
+        def fail(visit):
+            raise MemoryError("no room")
+
+        monkeypatch.setattr(by_class.Visit, "_solver", fail)
+        with pytest.raises(FitMemoryError, match="no room"):
+            sl1max.fit(X, y, n_jobs=2)
+
+    @pytest.mark.parametrize(("n_jobs", "n_threads"), [(None, 1), (1, 1), (5, 5), (-1, 8), (-2, 7), (-20, 1)])
+    def test_what_n_jobs_means(self, monkeypatch, n_jobs, n_threads):
+        monkeypatch.setattr(os, "cpu_count", lambda: 8)
+        assert engine.n_threads_of(n_jobs) == n_threads
 
 
 class TestStart:
