@@ -7,7 +7,6 @@ from scipy import sparse
 from strategies import random_data
 
 import sl1max
-from sl1max import reduction
 from sl1max._core import _solver
 
 MODELS = [
@@ -178,7 +177,6 @@ def test_a_constant_class_comes_to_life_and_back():
 def test_a_rare_class_among_very_many_examples(monkeypatch, distribution):
     """`sl1max.fit` solves it on the few rows that it touches: a solver that may change looks at all."""
     monkeypatch.setattr(_solver, "MANY_ROWS", 1)
-    monkeypatch.setattr(reduction, "RARE", 0.1)
     rng, X, y = make_data(n_samples=300)
     y[:] = np.where(np.arange(300) < 6, "a", "b")
     options = {"distribution": distribution, "classes": "independent"}
