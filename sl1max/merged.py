@@ -20,6 +20,7 @@ from sl1max._core._partition import Partition
 from sl1max._core._solver import Columns, Problem, Solver
 
 LARGEST_SHARE = 0.6  # groups, of the rows: with more the problem is solved as a whole
+MANY_GROUPS = 0.3  # of the rows
 MAX_ROUNDS = 1000  # on one set of groups
 LEAST_ROOM = 100  # violators that a working set takes in, if there are as many
 FIRST_SHARE = 0.01  # of the rows, about: what the violators of the first round may touch; four times that in the next
@@ -103,7 +104,8 @@ class MergedSolver:
                 return "interrupted"
             self.n_iter += 1
             self._price()
-            if self.dual_gap <= self.tol * abs(self.objective_zero):
+            target = self.tol * abs(self.objective_zero)
+            if self.dual_gap <= target or (self._are_many() and self._promises(target) and self._tighten(stop)):
                 return "converged"
         return "running"
 
@@ -141,7 +143,7 @@ class MergedSolver:
         violators = violators[np.argsort(-urgency, kind="stable")[: max(2 * len(weighted), LEAST_ROOM)]]
         # Rare features first: often they leave nothing for the frequent ones to explain.
         n_touched = np.cumsum(self._columns.sizes[violators])
-        room = FIRST_SHARE * self._columns.n_rows * 4**self.n_iter
+        room = FIRST_SHARE * self._columns.n_rows * 4.0 ** min(self.n_iter, 20)
         return violators[: max(np.searchsorted(n_touched, room), 10)]
 
     def _choose_work(self):
@@ -182,7 +184,7 @@ class MergedSolver:
         )
         if start is not None:
             start = start[0], np.searchsorted(self._work, start[1]).astype(np.int32), *start[2:]
-        self._solver = Solver(problem, tol=self._inner_tol(), warm_start=start)
+        self._solver = Solver(problem, tol=self._inner_tol(), warm_start=start, tight=False)
 
     def _inner_tol(self):
         """What the next working set is solved to: a part of what is missing."""
@@ -197,3 +199,26 @@ class MergedSolver:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(self._violations() > 0, 1 - self._beta / np.abs(self._gradient), 0.0)
         self.dual_gap = self._solver.dual_gap_at(share.max(initial=0.0))
+
+    def _are_many(self):
+        """Whether one more round on the groups takes longer than a certificate on all rows."""
+        return self._groups.n_groups > MANY_GROUPS * self._columns.n_rows
+
+    def _promises(self, target):
+        """Whether all that is left to gain, about, is a part of the target; so that a tighter gap may meet it."""
+        excess = self._violations()
+        violators = np.flatnonzero(excess)
+        # For values of zero and one a coordinate's curvature is at most its mean.
+        curvature = np.abs(self._gradient + self._emp_mean)[violators] * self._columns.extent[violators]
+        gain = np.sum(excess[violators] ** 2 / (2 * np.maximum(curvature, np.finfo(float).tiny)))
+        _, cols, lam = self.coefficients()
+        slack = np.sum(np.maximum(self._beta[cols] * np.abs(lam) + lam * self._gradient[cols], 0))
+        return gain <= 0.1 * target and slack <= 0.3 * target
+
+    def _tighten(self, stop):
+        """Whether the solver of the whole problem, which tilts the model along what it violates, proves the gap."""
+        solver = self._whole((*self.coefficients(), self.intercept()))
+        if solver.run(0, stop) != "converged":
+            return False
+        self._solver, self._is_whole, self.dual_gap = solver, True, solver.dual_gap
+        return True

@@ -440,12 +440,13 @@ class TestState:
         wide, theta = with_constant(twin), np.column_stack([lam, b])
         coords = np.sort(rng.choice(theta.size, min(theta.size, 15), replace=False))
         exact = wide.hessian([divmod(int(k), theta.shape[1]) for k in coords], theta)
-        assert_allclose(state.hessian(coords, 0.0), exact, rtol=1e-9, atol=1e-13)
+        rounding = {"rtol": 1e-6, "atol": 1e-6 * np.abs(exact).max()}  # in single precision
+        assert_allclose(state.hessian(coords, 0.0), exact, **rounding)
         # Rows left out of it leave the diagonal alone, and a matrix that bends no way down.
         rough = state.hessian(coords, 0.1)
-        assert_allclose(np.diag(rough), np.diag(exact), rtol=1e-9, atol=1e-13)
+        assert_allclose(np.diag(rough), np.diag(exact), **rounding)
         assert_allclose(rough, rough.T)
-        assert np.linalg.eigvalsh(rough).min() > -1e-9
+        assert np.linalg.eigvalsh(rough).min() > -1e-6 * np.abs(exact).max()
 
     def test_apply_steps(self, normalizer, form, options):
         twin, lam, b, rng = make_case(normalizer, form, **options)

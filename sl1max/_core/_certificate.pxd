@@ -7,12 +7,18 @@ For any distribution p that meets the paper's constraints |p[f] - p~[f]| <= beta
 a sum of terms that are never negative, so that nothing cancels. The p offered is the model itself, tilted by one
 linear correction so that the free (unpenalised) coordinates, intercepts among them, meet their equalities, then mixed
 with p~ just enough to meet the rest: p_t = (1 - t) q (1 + tilt) + t p~. With t = 1 it is p~, which meets them all.
-"""
-from libc.math cimport INFINITY, exp, fabs, log1p
 
-from sl1max._core._column cimport column_axpy, column_dot, row_axpy
-from sl1max._core._normalizer cimport block_flow, center_slope, interrupted, walk
-from sl1max._core._types cimport problem_t, ptr_t, state_t
+That gap is linear in the worst violation, and the objective quadratic: near the optimum the tilt takes in the violated
+coordinates as well, by as much as a Newton step would, and the gap is quadratic too.
+"""
+from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
+from libc.string cimport memset
+
+from sl1max._core._column cimport column_axpy, column_dot, column_push, column_push_pooled, row_axpy
+from sl1max._core._conjugate cimport conjugate_gradients, system_t, tilt_at, tilted_flow
+from sl1max._core._normalizer cimport center_slope, coordinate_moments, interrupted, walk
+from sl1max._core._step cimport minimise_quadratic
+from sl1max._core._types cimport column_t, pair_t, problem_t, ptr_t, state_t
 
 
 cdef extern from *:
@@ -23,47 +29,32 @@ cdef extern from *:
     const double EQUALITY "SL1MAX_EQUALITY"
 
 
-cdef struct free_t:
-    # The coordinates with beta 0, and the vectors of the conjugate gradients on them.
-    ptr_t size
-    ptr_t* coords
-    double* rms                 # root mean square of the coordinate's column
-    double* solution
-    double* residual
-    double* direction
-    double* product
+cdef struct dual_t:
+    # The tilt of the model that is offered as p: slope = X @ tilt.
+    double* tilt                # (n_blocks, n_coords)
+    ptr_t n_violators
+    ptr_t* violators
+    system_t free               # the coordinates with beta 0; scale is the mean square of the column
 
 
-cdef inline void direction_slope(const problem_t* problem, state_t* state, const free_t* free,
-                                 const double* direction) noexcept nogil:
-    """slope = X_U @ direction over all cells, and its mean lift."""
-    cdef ptr_t m = problem.X.n_rows, k, c
-    for k in range(problem.n_blocks * m):
-        state.slope[k] = 0.0
-    for k in range(free.size):
-        if direction[k] != 0.0:
-            c = free.coords[k] // problem.n_coords
-            column_axpy(walk(problem, state, free.coords[k] % problem.n_coords), direction[k],
-                        state.slope + c * m)
+cdef inline void form_tilt(const problem_t* problem, state_t* state, const dual_t* dual) noexcept nogil:
+    """slope = X @ tilt over all cells, and its mean lift."""
+    cdef ptr_t m = problem.X.n_rows, c, j
+    cdef const double* tilt
+    memset(state.slope, 0, problem.n_blocks * m * sizeof(double))
+    for c in range(problem.n_blocks):
+        tilt = dual.tilt + c * problem.n_coords
+        for j in range(problem.n_coords):
+            if tilt[j] != 0.0:
+                column_axpy(walk(problem, state, j), tilt[j], state.slope + c * m)
     center_slope(problem, state)
 
 
-cdef inline double tilt_at(const problem_t* problem, const state_t* state, ptr_t c, ptr_t i) noexcept nogil:
-    return state.slope[c * problem.X.n_rows + i] - state.lift[0 if problem.pooled else i]
-
-
-cdef inline void tilted_flow(const problem_t* problem, state_t* state, ptr_t c, double one) noexcept nogil:
-    """flow of block c times (one + tilt): one = 1 the tilted model, one = 0 the change alone."""
-    cdef ptr_t i
-    block_flow(problem, state, c, state.flow)
-    for i in range(problem.X.n_rows):
-        state.flow[i] *= one + tilt_at(problem, state, c, i)
-
-
-cdef inline double free_residual(const problem_t* problem, state_t* state, free_t* free) noexcept nogil:
+cdef inline double free_residual(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
     """residual = p~ - p on the free coordinates, p the tilted model; returns the largest in root mean squares."""
     cdef ptr_t k, c, last = -1
     cdef double worst = 0.0
+    cdef system_t* free = &dual.free
     for k in range(free.size):
         c = free.coords[k] // problem.n_coords
         if c != last:
@@ -71,53 +62,8 @@ cdef inline double free_residual(const problem_t* problem, state_t* state, free_
             last = c
         free.residual[k] = problem.emp_mean[free.coords[k]] - column_dot(
             walk(problem, state, free.coords[k] % problem.n_coords), state.flow)
-        worst = max(worst, fabs(free.residual[k]) / free.rms[k])
+        worst = max(worst, fabs(free.residual[k]) / sqrt(free.scale[k]))
     return worst
-
-
-cdef inline void covariance_product(const problem_t* problem, state_t* state, free_t* free) noexcept nogil:
-    """product = (Hessian on the free coordinates) @ direction"""
-    cdef ptr_t k, c, last = -1
-    direction_slope(problem, state, free, free.direction)
-    for k in range(free.size):
-        c = free.coords[k] // problem.n_coords
-        if c != last:
-            tilted_flow(problem, state, c, 0.0)
-            last = c
-        free.product[k] = column_dot(walk(problem, state, free.coords[k] % problem.n_coords), state.flow)
-
-
-cdef inline void conjugate_gradients(const problem_t* problem, state_t* state, free_t* free) noexcept nogil:
-    """solution += argmin of the quadratic with the Hessian on the free coordinates and gradient -residual.
-
-    They need no matrix and do not mind that it is singular (an intercept per class, a duplicate column).
-    """
-    cdef ptr_t k, _iteration
-    cdef double norm = 0.0, old_norm, curvature, step, worst
-    for k in range(free.size):
-        free.direction[k] = free.residual[k] / (free.rms[k] * free.rms[k])
-        norm += free.residual[k] * free.direction[k]
-    for _iteration in range(2 * free.size + 10):
-        covariance_product(problem, state, free)
-        curvature = 0.0
-        for k in range(free.size):
-            curvature += free.direction[k] * free.product[k]
-        if not curvature > 0.0 or interrupted(state):
-            return
-        step = norm / curvature
-        old_norm = norm
-        norm = 0.0
-        worst = 0.0
-        for k in range(free.size):
-            free.solution[k] += step * free.direction[k]
-            free.residual[k] -= step * free.product[k]
-            worst = max(worst, fabs(free.residual[k]) / free.rms[k])
-            norm += free.residual[k] * free.residual[k] / (free.rms[k] * free.rms[k])
-        if worst <= 0.1 * EQUALITY:
-            return
-        for k in range(free.size):
-            free.direction[k] = (free.residual[k] / (free.rms[k] * free.rms[k])
-                                 + norm / old_norm * free.direction[k])
 
 
 cdef inline bint is_distribution(const problem_t* problem, const state_t* state) noexcept nogil:
@@ -134,27 +80,30 @@ cdef inline bint is_distribution(const problem_t* problem, const state_t* state)
     return True
 
 
-cdef inline bint solve_tilt(const problem_t* problem, state_t* state, free_t* free) noexcept nogil:
-    """Leave in slope and lift the tilt that gives every free coordinate its empirical mean.
+cdef inline bint meet_free(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
+    """Tilt the model by as much more of the free coordinates as gives each of them its empirical mean.
 
-    False, and no tilt, if it is not found or would leave no distribution: too far from the optimum yet.
+    Slope and lift are those of the tilt. False, and no tilt at all, if it is not found or would leave no distribution:
+    too far from the optimum yet.
     """
-    cdef ptr_t k, _attempt
-    cdef bint found
-    for k in range(free.size):
-        free.solution[k] = 0.0
-    direction_slope(problem, state, free, free.solution)
+    cdef ptr_t _attempt, k
+    cdef double worst
+    cdef system_t* free = &dual.free
+    form_tilt(problem, state, dual)
+    worst = free_residual(problem, state, dual)
     for _attempt in range(3):
-        found = free_residual(problem, state, free) <= EQUALITY
-        if found:
+        if worst <= EQUALITY:
             break
-        conjugate_gradients(problem, state, free)
-        direction_slope(problem, state, free, free.solution)
-    if (found or free_residual(problem, state, free) <= EQUALITY) and is_distribution(problem, state):
+        memset(free.solution, 0, free.size * sizeof(double))
+        conjugate_gradients(problem, state, free, 2 * free.size + 10, 0.1 * EQUALITY / worst)
+        for k in range(free.size):
+            dual.tilt[free.coords[k]] += free.solution[k]
+        form_tilt(problem, state, dual)
+        worst = free_residual(problem, state, dual)
+    if worst <= EQUALITY and is_distribution(problem, state):
         return True
-    for k in range(free.size):
-        free.solution[k] = 0.0
-    direction_slope(problem, state, free, free.solution)
+    memset(dual.tilt, 0, problem.n_blocks * problem.n_coords * sizeof(double))
+    form_tilt(problem, state, dual)
     return False
 
 
@@ -257,11 +206,102 @@ cdef inline double largest_mixing(const problem_t* problem, const state_t* state
     return t
 
 
-cdef inline double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil:
-    """The gap at the current weights for p_t, from slope, lift and gradient as solve_tilt and price left them."""
+cdef inline double slack(const problem_t* problem, const state_t* state, double t) noexcept nogil:
+    """What p_t leaves of the complementary slackness of the weights."""
     cdef ptr_t k
-    cdef double slack = 0.0
+    cdef double total = 0.0
     for k in range(problem.n_blocks * problem.n_coords):
         if state.lam[k] != 0.0 and problem.beta[k] > 0.0:
-            slack += max(problem.beta[k] * fabs(state.lam[k]) + (1.0 - t) * state.lam[k] * state.gradient[k], 0.0)
-    return slack + mixed_divergence(problem, state, t)
+            total += max(problem.beta[k] * fabs(state.lam[k]) + (1.0 - t) * state.lam[k] * state.gradient[k], 0.0)
+    return total
+
+
+cdef inline double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil:
+    """The gap at the current weights for p_t, from slope, lift and gradient as form_tilt and price left them."""
+    return slack(problem, state, t) + mixed_divergence(problem, state, t)
+
+
+cdef inline bint certify(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
+    """gradient and dual_gap at the current weights, p tilted for the free coordinates; false if the owner said stop."""
+    cdef bint tilted
+    memset(dual.tilt, 0, problem.n_blocks * problem.n_coords * sizeof(double))
+    tilted = meet_free(problem, state, dual)
+    price(problem, state)
+    if state.stopped:
+        return False
+    state.mixing = largest_mixing(problem, state) if tilted else 1.0
+    state.dual_gap = duality_gap(problem, state, state.mixing)
+    return True
+
+
+cdef inline double list_violators(const problem_t* problem, state_t* state, dual_t* dual, double limit) noexcept nogil:
+    """The coordinates that p violates. Returns about what a step on each would gain; more than the limit if there is
+    no point in listing the rest."""
+    cdef ptr_t k
+    cdef double over, curvature, gain = 0.0
+    dual.n_violators = 0
+    for k in range(problem.n_blocks * problem.n_coords):
+        over = fabs(state.gradient[k]) - problem.beta[k]
+        if problem.beta[k] > 0.0 and over > 0.0:
+            curvature = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords).second
+            gain += 0.5 * over * over / curvature if curvature > 0.0 else INFINITY
+            if gain > limit:
+                break
+            dual.violators[dual.n_violators] = k
+            dual.n_violators += 1
+    return gain
+
+
+cdef inline void push_violators(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
+    """Tilt along each violator in turn, as far as the model of a Newton step would have its weight go."""
+    cdef ptr_t m = problem.X.n_rows, v, k, c = -1, j
+    cdef double over_all = 0.0, mu       # over_all: what lift grew by since the flow was taken, where there is one Z
+    cdef pair_t moments
+    cdef column_t column
+    for v in range(dual.n_violators):
+        k = dual.violators[v]
+        j = k % problem.n_coords
+        if k // problem.n_coords != c:
+            c = k // problem.n_coords
+            tilted_flow(problem, state, c, 1.0)
+            over_all = 0.0
+        moments = coordinate_moments(problem, state, c, j)
+        column = walk(problem, state, j)
+        if not moments.second > 0.0:
+            continue
+        mu = minimise_quadratic(column_dot(column, state.flow) - over_all * moments.first - problem.emp_mean[k],
+                                moments.second, problem.beta[k], state.lam[k] + dual.tilt[k])
+        if mu == 0.0:
+            continue
+        dual.tilt[k] += mu
+        if problem.pooled:
+            column_push_pooled(column, mu, state.weight + c * m, state.inv_z[0], state.slope + c * m, state.flow)
+            state.lift[0] += mu * moments.first
+            over_all += mu * moments.first
+        else:
+            column_push(column, mu, state.weight + c * m, state.inv_z, problem.mass, state.slope + c * m,
+                        state.lift, state.flow)
+
+
+cdef inline bint tighten(const problem_t* problem, state_t* state, dual_t* dual, double target) noexcept nogil:
+    """After certify: a gap of at most the target if a p gives it that is tilted along what it violates; else prices
+    and gap as they were. False if the owner said stop."""
+    cdef double last = INFINITY
+    cdef int _sweep
+    if slack(problem, state, 0.0) > 0.3 * target or list_violators(problem, state, dual, 0.2 * target) > 0.2 * target:
+        return True
+    while state.mixing < 0.5 * last and not state.stopped:
+        last = state.mixing
+        for _sweep in range(2):
+            push_violators(problem, state, dual)
+        if not meet_free(problem, state, dual):
+            break
+        price(problem, state)
+        state.mixing = largest_mixing(problem, state)
+        state.dual_gap = duality_gap(problem, state, state.mixing)
+        if state.dual_gap <= target:
+            return not state.stopped
+        if duality_gap(problem, state, 0.0) > 0.7 * target:
+            break
+        list_violators(problem, state, dual, INFINITY)
+    return certify(problem, state, dual)

@@ -76,6 +76,12 @@ cdef extern from *:
         for (int64_t k = 0; k < size; ++k)
             y[k] += a * x[k];
     }
+
+    SL1MAX_CLONES static void sl1max_axpy_single(double a, const float *restrict x, double *restrict y, int64_t size)
+    {
+        for (int64_t k = 0; k < size; ++k)
+            y[k] += a * x[k];
+    }
     """
     # x @ y
     double dot "sl1max_dot"(const double* x, const double* y, ptr_t size) noexcept nogil
@@ -84,6 +90,7 @@ cdef extern from *:
                                 double* out) noexcept nogil
     # y += a * x
     void axpy "sl1max_axpy"(double a, const double* x, double* y, ptr_t size) noexcept nogil
+    void axpy_single "sl1max_axpy_single"(double a, const float* x, double* y, ptr_t size) noexcept nogil
 
 
 cdef inline double root_pivot(const double* row, ptr_t j, double flat) noexcept nogil:

@@ -8,6 +8,7 @@ With u q the flow of a block and x the column of a coordinate it is:
 Rows that bend the loss little are not multiplied out but taken as if they were all alike. The intercept is one more
 column, of ones, without penalty.
 """
+from libc.math cimport sqrt
 from libc.string cimport memset
 
 from sl1max._core._column cimport column_dot, get_column, row_at, value_at
@@ -23,9 +24,12 @@ cdef extern from *:
     #define SL1MAX_MAX_NEGLIGIBLE 0.3
     /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
     #define SL1MAX_TILE 256
+    /* Rows and columns of a matrix that are mirrored at a time. */
+    #define SL1MAX_SQUARE 32
     """
     const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
     enum: TILE "SL1MAX_TILE"
+    const ptr_t SQUARE "SL1MAX_SQUARE"
 
 
 cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcept nogil:
@@ -43,43 +47,43 @@ cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcep
 
 
 cdef inline void choose_rows(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t low, ptr_t high, double negligible) noexcept nogil:
+                             double negligible) noexcept nogil:
     """Mark the rows that matter to some slot: together the others hold less than this part of its curvature.
 
     The slope is always that of all rows, and so is the Hessian's diagonal: what the rest of it lacks costs a little of
     the speed of convergence, and nothing of where to.
     """
-    cdef ptr_t size = high - low, slot, k, p
+    cdef ptr_t size = work.size, slot, k, p
     cdef idx_t i
     cdef double threshold
     cdef column_t column
     row_curvature(problem, state)
     memset(work.kept, 0, problem.X.n_rows)
     for slot in range(size):
-        k = work.coords[low + slot]
+        k = work.coords[slot]
         column = walk(problem, state, k % problem.n_coords)
-        threshold = negligible * work.hessian[slot * size + slot] / column.size
+        threshold = negligible * work.step[slot] / column.size
         for p in range(column.size):
             i = row_at(column, p)
             work.kept[i] |= state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
 
 
-cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work,
                              bint coupled) noexcept nogil:
-    """The working set's columns low..high by rows: slots ascend within a row."""
+    """The working set's columns by rows: slots ascend within a row."""
     cdef ptr_t m = problem.X.n_rows, i, p, slot, c, place
     cdef column_t column
     cdef ptr_t* start = work.row_start
     for i in range(m + 1):
         start[i] = 0
-    for slot in range(low, high):
+    for slot in range(work.size):
         column = get_column(&problem.X, work.coords[slot] % problem.n_coords)
         for p in range(column.size):
             i = row_at(column, p)
             start[i + 1] += work.kept[i]
     for i in range(m):
         start[i + 1] += start[i]
-    for slot in range(low, high):
+    for slot in range(work.size):
         c = work.coords[slot] // problem.n_coords
         column = walk(problem, state, work.coords[slot] % problem.n_coords)
         for p in range(column.size):
@@ -88,7 +92,7 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
                 continue
             place = start[i]
             start[i] = place + 1
-            work.entry_slot[place] = <idx_t> (slot - low)
+            work.entry_slot[place] = <idx_t> slot
             work.entry_value[place] = value_at(column, p)
             if coupled:
                 work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
@@ -100,7 +104,7 @@ cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t
 
 cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, column_t column,
                              ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
-    """One row of the Hessian up to its diagonal, from the flow of its block: the column, and each row that it meets.
+    """Add to one row of the Hessian up to its diagonal, from the flow of its block: the column, and each row it meets.
 
     Slots ascend within a row and are taken in turn: row_end[i] is where this slot's entry of row i stands.
     """
@@ -131,47 +135,24 @@ cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t
                 e -= 1
 
 
-cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work,
-                            ptr_t low, ptr_t high) noexcept nogil:
-    """slope = model_mean - emp_mean on the working set's coordinates low..high"""
+cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+    """slope = model_mean - emp_mean on the working set's coordinates"""
     cdef ptr_t slot, k, c, last = -1
-    for slot in range(low, high):
+    for slot in range(work.size):
         k = work.coords[slot]
         c = k // problem.n_coords
         if c != last:
             block_flow(problem, state, c, state.flow)
             last = c
-        work.slope[slot - low] = (column_dot(walk(problem, state, k % problem.n_coords), state.flow)
-                                  - problem.emp_mean[k])
+        work.slope[slot] = (column_dot(walk(problem, state, k % problem.n_coords), state.flow)
+                            - problem.emp_mean[k])
 
 
-cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
-                                 bint coupled) noexcept nogil:
-    """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
-    cdef ptr_t size = high - low, m = problem.X.n_rows, slot, i, k, c, last = -1, block_slot = 0
-    for i in range(m):
-        work.row_end[i] = work.row_start[i]
-    for slot in range(size):
-        k = work.coords[low + slot]
-        c = k // problem.n_coords
-        if c != last:
-            block_flow(problem, state, c, state.flow)
-            if not problem.pooled and not coupled:
-                for i in range(m):
-                    state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
-            block_slot = slot
-            last = c
-        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
-                    work.hessian + slot * size)
-        if interrupted(state):
-            return
-
-
-cdef inline ptr_t block_end(const problem_t* problem, const workset_t* work, ptr_t low, ptr_t high,
+cdef inline ptr_t block_end(const problem_t* problem, const workset_t* work,
                             ptr_t slot) noexcept nogil:
     """The first slot after the given one whose block is another."""
-    cdef ptr_t c = work.coords[low + slot] // problem.n_coords
-    while low + slot < high and work.coords[low + slot] // problem.n_coords == c:
+    cdef ptr_t c = work.coords[slot] // problem.n_coords
+    while slot < work.size and work.coords[slot] // problem.n_coords == c:
         slot += 1
     return slot
 
@@ -185,6 +166,72 @@ cdef inline void cell_curvature(const problem_t* problem, state_t* state, ptr_t 
             state.flow[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
 
 
+cdef inline double dropped_flow(const problem_t* problem, state_t* state, const workset_t* work,
+                                ptr_t c) noexcept nogil:
+    """flow = curvature of block c in the rows that were not kept; returns its sum."""
+    cdef ptr_t i
+    cdef double total = 0.0
+    cell_curvature(problem, state, c, c)
+    for i in range(problem.X.n_rows):
+        if work.kept[i]:
+            state.flow[i] = 0.0
+        total += state.flow[i]
+    return total
+
+
+cdef inline void form_dropped(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+    """mixed: what the rows not kept add to entry (a, b) is mixed[a] mixed[b] within a block, as if they were alike."""
+    cdef ptr_t slot, first = 0, end
+    cdef double total
+    while first < work.size:
+        end = block_end(problem, work, first)
+        total = dropped_flow(problem, state, work, work.coords[first] // problem.n_coords)
+        for slot in range(first, end):
+            work.mixed[slot] = 0.0
+            if total > 0.0:
+                work.mixed[slot] = column_dot(
+                    walk(problem, state, work.coords[slot] % problem.n_coords), state.flow) / sqrt(total)
+        first = end
+
+
+cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot, const double* row) noexcept nogil:
+    """Round one row of the Hessian up to its diagonal; under one Z less W_a W_b, before digits are lost."""
+    cdef ptr_t other
+    cdef double mean = work.slope[slot] + problem.emp_mean[work.coords[slot]] if problem.pooled else 0.0
+    cdef float* row_out = work.hessian + slot * work.size
+    for other in range(slot):
+        row_out[other] = <float> (
+            row[other] - mean * (work.slope[other] + problem.emp_mean[work.coords[other]]) if problem.pooled
+            else row[other])
+    row_out[slot] = <float> work.step[slot]
+
+
+cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work,
+                                 bint coupled) noexcept nogil:
+    """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
+    cdef ptr_t size = work.size, m = problem.X.n_rows, slot, other, i, k, c, last = -1, block_slot = 0
+    for i in range(m):
+        work.row_end[i] = work.row_start[i]
+    for slot in range(size):
+        k = work.coords[slot]
+        c = k // problem.n_coords
+        if c != last:
+            block_flow(problem, state, c, state.flow)
+            if not problem.pooled and not coupled:
+                for i in range(m):
+                    state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
+            block_slot = slot
+            last = c
+        memset(work.product, 0, (slot + 1) * sizeof(double))
+        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
+                    work.product)
+        for other in range(block_slot, slot):
+            work.product[other] += work.mixed[slot] * work.mixed[other]
+        store_row(problem, work, slot, work.product)
+        if interrupted(state):
+            return
+
+
 cdef inline const double* dense_values(const problem_t* problem, const workset_t* work, ptr_t place,
                                        ptr_t start, const double* ones) noexcept nogil:
     """Values of a dense column from row start on; the intercept's are ones."""
@@ -192,7 +239,7 @@ cdef inline const double* dense_values(const problem_t* problem, const workset_t
     return ones if column.values == NULL else column.values + start
 
 
-cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t size,
+cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_t* work, ptr_t size,
                               ptr_t first, ptr_t end, ptr_t other_first, ptr_t other_end,
                               ptr_t start, ptr_t length) noexcept nogil:
     """Add to rows first..end, columns other_first..other_end what rows start..start+length of X have to say.
@@ -209,34 +256,33 @@ cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_
     for a in range(first, end, 4):
         band = min(4, end - a)
         for r in range(4):
-            x = dense_values(problem, work, low + a + min(r, band - 1), start, ones)
+            x = dense_values(problem, work, a + min(r, band - 1), start, ones)
             for i in range(length):
                 pulled[r * TILE + i] = state.flow[start + i] * x[i]
         limit = min(other_end, a + band)
         for b in range(other_first, limit, 2):
-            dot4x2(pulled, TILE, dense_values(problem, work, low + b, start, ones),
-                   dense_values(problem, work, low + min(b + 1, limit - 1), start, ones), length, sums)
+            dot4x2(pulled, TILE, dense_values(problem, work, b, start, ones),
+                   dense_values(problem, work, min(b + 1, limit - 1), start, ones), length, sums)
             for r in range(band):
-                work.hessian[(a + r) * size + b] += sums[r]
+                work.face[(a + r) * size + b] += sums[r]
                 if b + 1 < limit:
-                    work.hessian[(a + r) * size + b + 1] += sums[4 + r]
+                    work.face[(a + r) * size + b + 1] += sums[4 + r]
 
 
-cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work,
-                                  ptr_t low, ptr_t high) noexcept nogil:
+cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
     """Lower triangle of sum_i ..., for dense columns: a few hundred rows at a time, which stay in the cache."""
-    cdef ptr_t size = high - low, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
+    cdef ptr_t size = work.size, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
     while first < size:
-        end = block_end(problem, work, low, high, first)
+        end = block_end(problem, work, first)
         # Under one Z the blocks do not meet but in the product of means.
         other_first = first if problem.pooled else 0
         while other_first < end:
-            other_end = block_end(problem, work, low, high, other_first)
-            cell_curvature(problem, state, work.coords[low + first] // problem.n_coords,
-                           work.coords[low + other_first] // problem.n_coords)
+            other_end = block_end(problem, work, other_first)
+            cell_curvature(problem, state, work.coords[first] // problem.n_coords,
+                           work.coords[other_first] // problem.n_coords)
             start = 0
             while start < m:
-                hessian_tile(problem, state, work, low, size, first, end, other_first, other_end, start,
+                hessian_tile(problem, state, work, size, first, end, other_first, other_end, start,
                              min(<ptr_t> TILE, m - start))
                 state.counters.nonzeros += (end - first) * (other_end - other_first) * TILE // 8
                 if interrupted(state):
@@ -246,63 +292,37 @@ cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, work
         first = end
 
 
-cdef inline double dropped_flow(const problem_t* problem, state_t* state, const workset_t* work,
-                                ptr_t c) noexcept nogil:
-    """flow = curvature of block c in the rows that were not kept; returns its sum."""
-    cdef ptr_t i
-    cdef double total = 0.0
-    cell_curvature(problem, state, c, c)
-    for i in range(problem.X.n_rows):
-        if work.kept[i]:
-            state.flow[i] = 0.0
-        total += state.flow[i]
-    return total
+cdef inline void mirror(float* matrix, ptr_t size) noexcept nogil:
+    """The upper triangle from the lower one, square by square."""
+    cdef ptr_t a = 0, b, i, j
+    while a < size:
+        b = 0
+        while b <= a:
+            for i in range(a, min(a + SQUARE, size)):
+                for j in range(b, min(b + SQUARE, i)):
+                    matrix[j * size + i] = matrix[i * size + j]
+            b += SQUARE
+        a += SQUARE
 
 
-cdef inline void add_dropped(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t low, ptr_t high) noexcept nogil:
-    """What the rows not kept add to the Hessian's lower triangle below its diagonal, as if they were all alike."""
-    cdef ptr_t size = high - low, slot, other, first = 0, end
-    cdef double total
-    while first < size:
-        end = block_end(problem, work, low, high, first)
-        total = dropped_flow(problem, state, work, work.coords[low + first] // problem.n_coords)
-        if total > 0.0:
-            for slot in range(first, end):
-                work.product[slot] = column_dot(
-                    walk(problem, state, work.coords[low + slot] % problem.n_coords), state.flow)
-                for other in range(first, slot):
-                    work.hessian[slot * size + other] += work.product[slot] * work.product[other] / total
-        first = end
-
-
-cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work, ptr_t low, ptr_t high,
+cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work,
                               bint coupled, double precision) noexcept nogil:
     """The Hessian, about as precise as its model will be minimised, and the slope."""
-    cdef ptr_t size = high - low, slot, other, k
-    cdef double* hessian = work.hessian
-    cdef double mean
+    cdef ptr_t size = work.size, slot, k
     cdef pair_t moments
-    memset(hessian, 0, size * size * sizeof(double))
     for slot in range(size):
-        k = work.coords[low + slot]
+        k = work.coords[slot]
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
         work.slope[slot] = moments.first - problem.emp_mean[k]
         work.step[slot] = moments.second
-        hessian[slot * size + slot] = moments.second
     if problem.X.indptr == NULL:
-        hessian_by_tiles(problem, state, work, low, high)
+        memset(work.face, 0, size * size * sizeof(double))
+        hessian_by_tiles(problem, state, work)
+        for slot in range(size):
+            store_row(problem, work, slot, work.face + slot * size)
     else:
-        choose_rows(problem, state, work, low, high, min(10.0 * precision, MAX_NEGLIGIBLE))
-        gather_rows(problem, state, work, low, high, coupled)
-        hessian_by_rows(problem, state, work, low, high, coupled)
-        add_dropped(problem, state, work, low, high)
-    for slot in range(size):
-        k = work.coords[low + slot]
-        mean = work.slope[slot] + problem.emp_mean[k]
-        hessian[slot * size + slot] = work.step[slot]
-        for other in range(slot):
-            if problem.pooled:
-                hessian[slot * size + other] -= mean * (
-                    work.slope[other] + problem.emp_mean[work.coords[low + other]])
-            hessian[other * size + slot] = hessian[slot * size + other]
+        choose_rows(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE))
+        gather_rows(problem, state, work, coupled)
+        form_dropped(problem, state, work)
+        hessian_by_rows(problem, state, work, coupled)
+    mirror(work.hessian, size)

@@ -6,7 +6,7 @@ Cholesky factor of the active part of the Hessian takes over.
 from libc.math cimport INFINITY, copysign, fabs
 from libc.string cimport memcpy, memset
 
-from sl1max._core._dense cimport axpy, dot, factorise, substitute
+from sl1max._core._dense cimport axpy, axpy_single, dot, factorise, substitute
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
@@ -15,6 +15,9 @@ from sl1max._core._workset cimport DEPTH, reserve_face, workset_t
 
 cdef extern from *:
     """
+    /* A slot is left out of a sweep if it would gain less than this part of what the slots gained in the last, on the
+       average. */
+    #define SL1MAX_WORTHWHILE 1.0
     /* Sweeps over a model before it is left, or given to a Cholesky factor; the precision from which on it is; and how
        many small factors there may be, and what they may cost together. */
     #define SL1MAX_MAX_MODEL_SWEEPS 100
@@ -23,48 +26,54 @@ cdef extern from *:
     #define SL1MAX_MAX_FACE_WORK 3e7
     """
     const ptr_t MAX_MODEL_SWEEPS "SL1MAX_MAX_MODEL_SWEEPS"
+    const double WORTHWHILE "SL1MAX_WORTHWHILE"
     const double FACE_PRECISION "SL1MAX_FACE_PRECISION"
     const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
     const double MAX_FACE_WORK "SL1MAX_MAX_FACE_WORK"
 
 
-cdef inline double model_sweep(const problem_t* problem, state_t* state, workset_t* work,
-                               ptr_t low, ptr_t high) noexcept nogil:
-    """Minimise the model over each slot in turn; returns the decrease."""
-    cdef ptr_t size = high - low, slot, k
-    cdef double delta, lam, decrease = 0.0
-    cdef double* row
+cdef inline double model_sweep(const problem_t* problem, state_t* state, workset_t* work, double least) noexcept nogil:
+    """Minimise the model over each slot in turn, but those that would gain less than the least; returns the decrease.
+
+    To find out costs a slot nothing, and to go there a row of the Hessian.
+    """
+    cdef ptr_t size = work.size, slot, k
+    cdef double delta, lam, gain, decrease = 0.0
+    cdef float* row
     for slot in range(size):
         row = work.hessian + slot * size
         if row[slot] <= 0.0:
             continue
-        k = work.coords[low + slot]
+        k = work.coords[slot]
         lam = state.lam[k] + work.step[slot]
         delta = minimise_quadratic(work.slope[slot] + work.product[slot], row[slot], problem.beta[k], lam)
-        if delta != 0.0:
-            decrease -= (delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * row[slot])
-                         + penalty_change(lam, delta, problem.beta[k]))
+        if delta == 0.0:
+            continue
+        gain = -(delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * row[slot])
+                 + penalty_change(lam, delta, problem.beta[k]))
+        if gain >= least:
+            decrease += gain
             work.step[slot] += delta
-            axpy(delta, row, work.product, size)
+            axpy_single(delta, row, work.product, size)
             state.counters.nonzeros += size
     return decrease
 
 
 cdef inline bint is_active(const problem_t* problem, const state_t* state, const workset_t* work,
-                           ptr_t low, ptr_t size, ptr_t slot) noexcept nogil:
+                           ptr_t size, ptr_t slot) noexcept nogil:
     """Whether the slot has a weight, or none to pay for."""
-    cdef ptr_t k = work.coords[low + slot]
+    cdef ptr_t k = work.coords[slot]
     return work.hessian[slot * size + slot] > 0.0 and (
         state.lam[k] + work.step[slot] != 0.0 or problem.beta[k] == 0.0)
 
 
 cdef inline void order_face(const problem_t* problem, const state_t* state, workset_t* work,
-                            ptr_t low, ptr_t size) noexcept nogil:
+                            ptr_t size) noexcept nogil:
     """List the active slots so that those which may leave come last: what stands before a leaver stays factored."""
     cdef ptr_t slot, rank
     cdef double total = 0.0, n_weights = 1.0, lam
     for slot in range(size):
-        lam = fabs(state.lam[work.coords[low + slot]])
+        lam = fabs(state.lam[work.coords[slot]])
         total += lam
         n_weights += lam > 0.0
         work.listed[slot] = False
@@ -72,21 +81,21 @@ cdef inline void order_face(const problem_t* problem, const state_t* state, work
     work.n_factored = 0
     for rank in range(3):
         for slot in range(size):
-            lam = fabs(state.lam[work.coords[low + slot]])
+            lam = fabs(state.lam[work.coords[slot]])
             if rank == (0 if lam > 0.3 * total / n_weights else 1 if lam > 0.0 else 2):
-                if is_active(problem, state, work, low, size, slot):
+                if is_active(problem, state, work, size, slot):
                     work.active[work.n_active] = <idx_t> slot
                     work.listed[slot] = True
                     work.n_active += 1
 
 
 cdef inline void update_face(const problem_t* problem, const state_t* state, workset_t* work,
-                             ptr_t low, ptr_t size) noexcept nogil:
+                             ptr_t size) noexcept nogil:
     """Strike the slots that are active no more from the list, and add the new ones at its end."""
     cdef ptr_t a, slot, n_kept = 0
     for a in range(work.n_active):
         slot = work.active[a]
-        if is_active(problem, state, work, low, size, slot):
+        if is_active(problem, state, work, size, slot):
             work.active[n_kept] = <idx_t> slot
             n_kept += 1
         else:
@@ -94,37 +103,37 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
             work.n_factored = min(work.n_factored, n_kept)
     work.n_active = n_kept
     for slot in range(size):
-        if not work.listed[slot] and is_active(problem, state, work, low, size, slot):
+        if not work.listed[slot] and is_active(problem, state, work, size, slot):
             work.active[work.n_active] = <idx_t> slot
             work.listed[slot] = True
             work.n_active += 1
 
 
 cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t low, ptr_t size) noexcept nogil:
+                             ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
     cdef ptr_t a, b, start = work.n_factored, done = start - start % 2
-    cdef double* row
+    cdef float* row
     for a in range(work.n_active):
         row = work.hessian + work.active[a] * size
         for b in range(0 if a >= done else start, work.n_active):
             work.face[a * size + b] = row[work.active[b]]
     # A penalised weight may go far, until one of them is zero; an intercept among intercepts has nowhere to go.
     for a in range(done, work.n_active):
-        work.face_pivot[a] = 1e-5 if problem.beta[work.coords[low + work.active[a]]] > 0.0 else INFINITY
+        work.face_pivot[a] = 1e-5 if problem.beta[work.coords[work.active[a]]] > 0.0 else INFINITY
     factorise(work.face, size, done, work.n_active, work.face_pivot)
     work.n_factored = work.n_active
     state.counters.nonzeros += work.n_active * work.n_active * ((work.n_active - start) // 8)
 
 
-cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t low,
+cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work,
                                 ptr_t stride, double length) noexcept nogil:
     """face_direction = length * face_step, weights stopped at zero; returns the change of the model."""
     cdef ptr_t size = work.n_active, a, k
     cdef double lam, delta, change = 0.0
     cdef double* row
     for a in range(size):
-        k = work.coords[low + work.active[a]]
+        k = work.coords[work.active[a]]
         lam = state.lam[k] + work.step[work.active[a]]
         delta = length * work.face_step[a]
         if problem.beta[k] > 0.0 and (lam + delta) * lam <= 1e-14 * lam * lam:
@@ -140,64 +149,62 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
     return change
 
 
-cdef inline double first_zero(const problem_t* problem, const state_t* state, const workset_t* work,
-                              ptr_t low) noexcept nogil:
+cdef inline double first_zero(const problem_t* problem, const state_t* state, const workset_t* work) noexcept nogil:
     """The length at which face_step takes the first penalised weight to zero; more than 1 if none gets there."""
     cdef ptr_t a, k
     cdef double lam, first = 2.0
     for a in range(work.n_active):
-        k = work.coords[low + work.active[a]]
+        k = work.coords[work.active[a]]
         lam = state.lam[k] + work.step[work.active[a]]
         if problem.beta[k] > 0.0 and (lam + work.face_step[a]) * lam < 0.0:
             first = min(first, -lam / work.face_step[a])
     return first
 
 
-cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work,
-                                 ptr_t low, ptr_t high) noexcept nogil:
+cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
     """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
-    cdef ptr_t size = high - low, a, slot, k
+    cdef ptr_t size = work.size, a, slot, k
     cdef double length = 1.0, first, change, lam
     if work.n_factored == 0:
-        order_face(problem, state, work, low, size)
+        order_face(problem, state, work, size)
     else:
-        update_face(problem, state, work, low, size)
+        update_face(problem, state, work, size)
     if not reserve_face(work, size):
         work.n_factored = 0
         return 0.0
     if work.n_factored < work.n_active:
-        factor_face(problem, state, work, low, size)
+        factor_face(problem, state, work, size)
     for a in range(work.n_active):
         slot = work.active[a]
-        k = work.coords[low + slot]
+        k = work.coords[slot]
         lam = state.lam[k] + work.step[slot]
         work.face_slope[a] = (
             work.slope[slot] + work.product[slot] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
         work.face_step[a] = -work.face_slope[a]
     substitute(work.face, size, work.n_active, work.face_pivot, work.face_step)
     # All the way, weights stopped at zero; or, where the face is flat, just until the first of them gets there.
-    first = first_zero(problem, state, work, low)
-    if first < 1.0 and move_on_face(problem, state, work, low, size, 1.0) >= move_on_face(
-            problem, state, work, low, size, first):
+    first = first_zero(problem, state, work)
+    if first < 1.0 and move_on_face(problem, state, work, size, 1.0) >= move_on_face(
+            problem, state, work, size, first):
         length = first
-    change = move_on_face(problem, state, work, low, size, length)
+    change = move_on_face(problem, state, work, size, length)
     if not change < 0.0:
         return 0.0
     for a in range(work.n_active):
         if work.face_direction[a] != 0.0:
             slot = work.active[a]
             work.step[slot] += work.face_direction[a]
-            axpy(work.face_direction[a], work.hessian + slot * size, work.product, size)
+            axpy_single(work.face_direction[a], work.hessian + slot * size, work.product, size)
     return -change
 
 
-cdef inline double model_value(const problem_t* problem, const state_t* state, const workset_t* work, ptr_t low,
+cdef inline double model_value(const problem_t* problem, const state_t* state, const workset_t* work,
                                ptr_t size, const double* step, const double* product) noexcept nogil:
     """Change of the model with its penalty."""
     cdef ptr_t slot, k
     cdef double value = 0.0
     for slot in range(size):
-        k = work.coords[low + slot]
+        k = work.coords[slot]
         value += (step[slot] * (work.slope[slot] + 0.5 * product[slot])
                   + penalty_change(state.lam[k], step[slot], problem.beta[k]))
     return value
@@ -238,7 +245,7 @@ cdef inline bint mixing_shares(const workset_t* work, ptr_t size, double* shares
 
 
 cdef inline double extrapolate(const problem_t* problem, state_t* state, workset_t* work,
-                               ptr_t low, ptr_t size) noexcept nogil:
+                               ptr_t size) noexcept nogil:
     """Anderson's extrapolation of the last sweeps, if it is better than the last of them; returns the decrease."""
     cdef double shares[DEPTH]
     cdef double gain
@@ -248,8 +255,8 @@ cdef inline double extrapolate(const problem_t* problem, state_t* state, workset
     memset(work.mixed, 0, 2 * size * sizeof(double))
     for a in range(DEPTH):
         axpy(shares[a], work.history + (a + 1) * 2 * size, work.mixed, 2 * size)
-    gain = (model_value(problem, state, work, low, size, work.step, work.product)
-            - model_value(problem, state, work, low, size, work.mixed, work.mixed + size))
+    gain = (model_value(problem, state, work, size, work.step, work.product)
+            - model_value(problem, state, work, size, work.mixed, work.mixed + size))
     if not gain > 0.0:
         return 0.0
     memcpy(work.step, work.mixed, size * sizeof(double))
@@ -270,36 +277,40 @@ cdef inline bint may_factor(const workset_t* work, ptr_t n_faces, double precisi
 
 
 cdef inline void minimise_model(const problem_t* problem, state_t* state, workset_t* work,
-                                ptr_t low, ptr_t high, double precision) noexcept nogil:
+                                double precision) noexcept nogil:
     """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
 
     Sweeps, extrapolated every few, until one adds less than precision of the whole decrease. Along directions in which
     the model is flat they creep; a Cholesky factor of the active slots' matrix knows no such directions.
     """
-    cdef ptr_t size = high - low, n_sweeps = 0, n_faces = 0, place = 0
-    cdef double decrease, total = 0.0
+    cdef ptr_t size = work.size, n_sweeps = 0, n_faces = 0, place = 0
+    cdef double decrease = 0.0, gain, least, total = 0.0
     cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
     while not interrupted(state):
         if place == 0:
             remember(work, size, place)
-        decrease = model_sweep(problem, state, work, low, high)
+        least = WORTHWHILE * decrease / size
+        decrease = model_sweep(problem, state, work, least)
+        if decrease == 0.0 and least > 0.0:
+            decrease = model_sweep(problem, state, work, 0.0)
         n_sweeps += 1
         place += 1
         remember(work, size, place)
+        gain = decrease
         if place == DEPTH:
-            decrease += extrapolate(problem, state, work, low, size)
+            gain += extrapolate(problem, state, work, size)
             place = 0
-        total += decrease
-        settled = not decrease > precision * total
+        total += gain
+        settled = not gain > precision * total
         if not settled and n_sweeps < (MAX_MODEL_SWEEPS if n_faces == 0 else 2):
             continue
         if not may_factor(work, n_faces, precision):
             return
-        decrease = minimise_face(problem, state, work, low, high)
-        total += decrease
-        if settled and not decrease > precision * total:
+        gain = minimise_face(problem, state, work)
+        total += gain
+        if settled and not gain > precision * total:
             return
         n_faces += 1
         n_sweeps = 0

@@ -4,24 +4,24 @@ A Newton step forms the working set's Hessian, minimises the quadratic model plu
 the result with a monotone line search. The Hessian serves several steps.
 """
 from libc.math cimport INFINITY, exp, expm1, fabs, log, log1p
-from libc.string cimport memset
 
 from sl1max._core._certificate cimport mixing
-from sl1max._core._column cimport column_axpy, get_column
+from sl1max._core._column cimport get_column
+from sl1max._core._conjugate cimport direction_slope
 from sl1max._core._hessian cimport form_hessian, form_slope
 from sl1max._core._model cimport minimise_model
 from sl1max._core._normalizer cimport (
-    apply_step, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights, walk,
+    apply_step, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights,
 )
-from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t
+from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
 from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport reserve, workset_t
+from sl1max._core._workset cimport kth_largest, reserve_entries, reserve_hessian, reserve_vectors, workset_t
 
 
 cdef extern from *:
     """
-    /* Coordinates in one Newton system: its matrix takes 288 MB at most. More are taken in parts, which is slow. */
-    #define SL1MAX_MAX_NEWTON 6144
+    /* Coordinates in one Hessian, which takes 576 MB at most. */
+    #define SL1MAX_MAX_NEWTON 12288
     /* Sweeps over a working set that has yet to find its size, and over one that has, before a Newton system; steps
        with one Hessian. */
     #define SL1MAX_FIRST_SWEEPS 3
@@ -58,18 +58,6 @@ cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work
             if interrupted(state):
                 return
     refresh_normalizer(problem, state)
-
-
-cdef inline void step_slope(const problem_t* problem, state_t* state, workset_t* work,
-                            ptr_t low, ptr_t high) noexcept nogil:
-    """state.slope = X @ step over all cells"""
-    cdef ptr_t m = problem.X.n_rows, slot, c
-    memset(state.slope, 0, problem.n_blocks * m * sizeof(double))
-    for slot in range(low, high):
-        if work.step[slot - low] != 0.0:
-            c = work.coords[slot] // problem.n_coords
-            column_axpy(walk(problem, state, work.coords[slot] % problem.n_coords), work.step[slot - low],
-                        state.slope + c * m)
 
 
 cdef inline double log_ratio(double added, double total, double inv_z) noexcept nogil:
@@ -116,19 +104,18 @@ cdef inline double log_z_change(const problem_t* problem, state_t* state, double
 
 
 cdef inline double objective_change(const problem_t* problem, state_t* state, workset_t* work,
-                                    ptr_t low, ptr_t high, double length) noexcept nogil:
+                                    double length) noexcept nogil:
     """objective(lam + length * step) - objective(lam), as a sum of changes: no two objectives are subtracted."""
     cdef ptr_t slot, k
     cdef double delta, change = log_z_change(problem, state, length)
-    for slot in range(low, high):
+    for slot in range(work.size):
         k = work.coords[slot]
-        delta = length * work.step[slot - low]
+        delta = length * work.step[slot]
         change += penalty_change(state.lam[k], delta, problem.beta[k]) - delta * problem.emp_mean[k]
     return change
 
 
-cdef inline double search_line(const problem_t* problem, state_t* state, workset_t* work,
-                               ptr_t low, ptr_t high) noexcept nogil:
+cdef inline double search_line(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
     """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does.
 
     Where the whole step gains more than the model's half of the promise, the loss falls off like an exponential, as it
@@ -136,15 +123,15 @@ cdef inline double search_line(const problem_t* problem, state_t* state, workset
     """
     cdef ptr_t slot, k
     cdef double promised = 0.0, length = 1.0, rounding = 2e-15 * fabs(state.objective_zero), change, further
-    for slot in range(low, high):
+    for slot in range(work.size):
         k = work.coords[slot]
-        promised += (work.slope[slot - low] * work.step[slot - low]
-                     + penalty_change(state.lam[k], work.step[slot - low], problem.beta[k]))
+        promised += (work.slope[slot] * work.step[slot]
+                     + penalty_change(state.lam[k], work.step[slot], problem.beta[k]))
     if not promised < 0.0:
         return 0.0
-    change = objective_change(problem, state, work, low, high, length)
+    change = objective_change(problem, state, work, length)
     while length < 1024.0 and change < 0.55 * promised and promised < -rounding:
-        further = objective_change(problem, state, work, low, high, 2.0 * length)
+        further = objective_change(problem, state, work, 2.0 * length)
         if not further < change:
             return length
         length *= 2.0
@@ -153,37 +140,53 @@ cdef inline double search_line(const problem_t* problem, state_t* state, workset
         if change <= 1e-2 * length * promised + rounding:
             return length
         length *= 0.5
-        change = objective_change(problem, state, work, low, high, length)
+        change = objective_change(problem, state, work, length)
     return 0.0
 
 
-cdef inline void take_step(const problem_t* problem, state_t* state, workset_t* work,
-                           ptr_t low, ptr_t high, double length) noexcept nogil:
+cdef inline void take_step(const problem_t* problem, state_t* state, workset_t* work, double length) noexcept nogil:
     cdef ptr_t slot, cell
     for cell in range(problem.n_blocks * problem.X.n_rows):
         state.score[cell] += length * state.slope[cell]
-    for slot in range(low, high):
-        state.lam[work.coords[slot]] += length * work.step[slot - low]
-    state.counters.updates += high - low
+    for slot in range(work.size):
+        state.lam[work.coords[slot]] += length * work.step[slot]
+    state.counters.updates += work.size
     refresh_weights(problem, state)
 
 
-cdef inline double slots_gap(const problem_t* problem, const state_t* state, const workset_t* work,
-                             ptr_t low, ptr_t high) noexcept nogil:
+cdef inline double slots_gap(const problem_t* problem, const state_t* state, const workset_t* work) noexcept nogil:
     """About the duality gap if these coordinates were all there are: cheap, first order, no certificate."""
     cdef ptr_t slot, k
     cdef double t = 0.0, slack = 0.0
-    for slot in range(low, high):
+    for slot in range(work.size):
         k = work.coords[slot]
         if problem.beta[k] > 0.0:
-            t = max(t, mixing(work.slope[slot - low], problem.beta[k]))
-            slack += max(problem.beta[k] * fabs(state.lam[k]) + work.slope[slot - low] * state.lam[k], 0.0)
+            t = max(t, mixing(work.slope[slot], problem.beta[k]))
+            slack += max(problem.beta[k] * fabs(state.lam[k]) + work.slope[slot] * state.lam[k], 0.0)
     return slack + t * fabs(state.objective_zero)
 
 
-cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t low, ptr_t high, double target, double precision) noexcept nogil:
-    """Newton steps on the working set's coordinates low..high with one Hessian: how many, or -1 if out of memory.
+cdef inline void narrow(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+    """Keep of a working set that is too large for a Hessian the coordinates along which a step would gain most."""
+    cdef ptr_t slot, k, size = 0
+    cdef double pull, threshold
+    cdef pair_t moments
+    for slot in range(work.size):
+        k = work.coords[slot]
+        moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
+        pull = violation(moments.first - problem.emp_mean[k], problem.beta[k], state.lam[k])
+        work.slope[slot] = work.step[slot] = pull * pull / moments.second if moments.second > 0.0 else 0.0
+    threshold = kth_largest(work.step, work.size, MAX_NEWTON - 1)
+    for slot in range(work.size):
+        if work.slope[slot] >= threshold and size < MAX_NEWTON:
+            work.coords[size] = work.coords[slot]
+            size += 1
+    work.size = size
+
+
+cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t* work, double target,
+                             double precision) noexcept nogil:
+    """Newton steps on the working set with one Hessian: how many, or -1 if out of memory.
 
     The Hessian is that of the first step: where it no longer fits, a step gains little, and that is the end.
     The scores must be exact on entry, and are on exit.
@@ -192,25 +195,29 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     cdef ptr_t n_entries = 0, slot
     cdef int n_steps
     cdef double length, gap = INFINITY, last
-    if problem.X.indptr != NULL:
-        for slot in range(low, high):
-            n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
-    if not reserve(work, high - low, n_entries, coupled):
+    if not reserve_vectors(work, work.size):
         return -1
-    form_hessian(problem, state, work, low, high, coupled, precision)
+    if work.size > MAX_NEWTON:
+        narrow(problem, state, work)
+    if problem.X.indptr != NULL:
+        for slot in range(work.size):
+            n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
+    if not (reserve_hessian(work, work.size, problem.X.indptr == NULL) and reserve_entries(work, n_entries, coupled)):
+        return -1
+    form_hessian(problem, state, work, coupled, precision)
     work.n_factored = 0
     for n_steps in range(MAX_STEPS):
         if state.stopped:
             break
-        minimise_model(problem, state, work, low, high, precision)
-        step_slope(problem, state, work, low, high)
-        length = search_line(problem, state, work, low, high)
+        minimise_model(problem, state, work, precision)
+        direction_slope(problem, state, work.size, work.coords, work.step)
+        length = search_line(problem, state, work)
         if length == 0.0:
             return n_steps
-        take_step(problem, state, work, low, high, length)
-        form_slope(problem, state, work, low, high)
+        take_step(problem, state, work, length)
+        form_slope(problem, state, work)
         last = gap
-        gap = slots_gap(problem, state, work, low, high)
+        gap = slots_gap(problem, state, work)
         if gap <= target or gap > 0.3 * last:
             return n_steps + 1
     return MAX_STEPS

@@ -1,6 +1,6 @@
 """Python doors onto the inline kernels, for tests and kernel benchmarks; nothing else uses them."""
 from libc.math cimport fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 import numpy as np
 
@@ -252,12 +252,16 @@ cdef class State:
         self.problem.emp_mean = &emp_mean[0]
         for k in range(size):
             n_entries += _column.get_column(&self.problem.X, coords[k] % self.problem.n_coords).size
-        if not _workset.reserve(&work, size, n_entries, coupled):
+        work.size = size
+        if not (_workset.reserve_vectors(&work, size)
+                and _workset.reserve_hessian(&work, size, self.problem.X.indptr == NULL)
+                and _workset.reserve_entries(&work, n_entries, coupled)):
             raise MemoryError
         with nogil:
             for _repeat in range(n):
-                _hessian.form_hessian(&self.problem, &self.state, &work, 0, size, coupled, precision)
-        memcpy(&hessian[0, 0], work.hessian, size * size * sizeof(double))
+                _hessian.form_hessian(&self.problem, &self.state, &work, coupled, precision)
+        for k in range(size * size):
+            hessian[k // size, k % size] = work.hessian[k]
         _workset.release(&work)
         return np.asarray(hessian)
 

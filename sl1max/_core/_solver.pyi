@@ -68,7 +68,6 @@ class Problem:
 class Solver:
     problem: Problem
     tol: float
-    mixing: float
     def __init__(
         self,
         problem: Problem,
@@ -78,6 +77,7 @@ class Solver:
         pricing: str = "partial",
         warm_start: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None,
         objective_zero: float | None = None,
+        tight: bool = True,
     ) -> None: ...
     def certificate_flow(self) -> np.ndarray: ...
     def dual_gap_at(self, t: float) -> float: ...
@@ -87,6 +87,8 @@ class Solver:
     def objective(self) -> float: ...
     @property
     def dual_gap(self) -> float: ...
+    @property
+    def mixing(self) -> float: ...
     @property
     def objective_zero(self) -> float: ...
     @property

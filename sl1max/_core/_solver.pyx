@@ -16,9 +16,10 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from sl1max._core._certificate cimport duality_gap, free_t, largest_mixing, price, solve_tilt, tilted_flow
+from sl1max._core._certificate cimport certify, dual_t, duality_gap, tighten
 from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, get_column, row_axpy
-from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MAX_NEWTON, newton_steps, sweep
+from sl1max._core._conjugate cimport tilted_flow
+from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
@@ -303,24 +304,26 @@ cdef class Solver:
     warm_start : tuple (blocks, cols, values, intercept) or None
     objective_zero : float or None
         What `tol` is relative to; None: the objective of the intercepts alone, which are then fitted first.
+    tight : bool
+        Whether to look for a tighter gap than the model's own distribution gives.
     """
     cdef readonly Problem problem
     cdef state_t state
     cdef workset_t work
-    cdef free_t free
+    cdef dual_t dual
     cdef prices_t prices
     cdef choice_t last
     cdef dict arrays
-    cdef bint sequential, full_pricing
-    cdef bint evaluated, tilted      # whether gap and gradient are those of the weights, and those of a tilted model
-    cdef readonly double mixing      # t of the p_t that certifies the gap
+    cdef bint sequential, full_pricing, tight
+    cdef bint evaluated              # whether objective, gap and gradient are those of the weights
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
     cdef object stop, pending
 
     def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None,
-                 objective_zero=None):
+                 objective_zero=None, bint tight=True):
         self.problem = problem
+        self.tight = tight
         self.tol = tol
         self.sequential = algorithm == "sequential"
         self.full_pricing = pricing == "full"
@@ -380,15 +383,17 @@ cdef class Solver:
             self.prices.n_candidates = 0
             self.last.coord = -1
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
-        self.free.size = free.size
-        self.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
-        self.free.rms = self._array("free_rms", free.size)
+        self.dual.tilt = self._array("tilt", n_all)
+        self.dual.violators = self._index("violators", np.zeros(n_all, np.int64))
+        self.dual.free.size = free.size
+        self.dual.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
+        self.dual.free.scale = self._array("free_scale", free.size)
         for k in range(free.size):
-            self.free.rms[k] = problem.rms[<ptr_t> free[k] % problem.n_coords]
-        self.free.solution = self._array("free_solution", free.size)
-        self.free.residual = self._array("free_residual", free.size)
-        self.free.direction = self._array("free_direction", free.size)
-        self.free.product = self._array("free_product", free.size)
+            self.dual.free.scale[k] = problem.rms[<ptr_t> free[k] % problem.n_coords] ** 2
+        self.dual.free.solution = self._array("free_solution", free.size)
+        self.dual.free.residual = self._array("free_residual", free.size)
+        self.dual.free.direction = self._array("free_direction", free.size)
+        self.dual.free.product = self._array("free_product", free.size)
 
     def _fit_intercepts(self):
         """objective_zero: the intercepts alone, from their closed form where no offset disturbs it."""
@@ -407,7 +412,7 @@ cdef class Solver:
         self.state.objective_zero = objective(problem, &self.state)
         if self.work.size > 0 and problem.offset != NULL:
             for _steps in range(20):
-                if newton_steps(problem, &self.state, &self.work, 0, self.work.size, 0.0, 1e-6) <= 0:
+                if newton_steps(problem, &self.state, &self.work, 0.0, 1e-6) <= 0:
                     break
             self.state.objective_zero = objective(problem, &self.state)
 
@@ -460,21 +465,19 @@ cdef class Solver:
         """objective, gradient and dual_gap at the current weights, everything refreshed."""
         cdef problem_t* problem = &self.problem.view
         refresh_normalizer(problem, &self.state)
+        cdef double target = self.tol * fabs(self.state.objective_zero)
         self.state.objective = objective(problem, &self.state)
-        self.tilted = solve_tilt(problem, &self.state, &self.free)
-        price(problem, &self.state)
-        if not self.state.stopped:
-            self.mixing = largest_mixing(problem, &self.state) if self.tilted else 1.0
-            self.state.dual_gap = duality_gap(problem, &self.state, self.mixing)
-            self.evaluated = True
+        self.evaluated = certify(problem, &self.state, &self.dual)
+        if self.tight and self.evaluated and self.state.dual_gap > target and 0.0 < self.state.mixing < 1.0:
+            self.evaluated = tighten(problem, &self.state, &self.dual, target)
 
     cdef status_t run_newton(self, ptr_t n_rounds) noexcept nogil:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
         cdef workset_t* work = &self.work
         cdef double target = self.tol * fabs(state.objective_zero), before, novelty, precision
-        cdef ptr_t n, low
-        cdef int taken, n_steps
+        cdef ptr_t n
+        cdef int n_steps
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -497,15 +500,9 @@ cdef class Solver:
                     continue    # the working set has yet to find its size
                 # A Newton system is worth solving well once the working set hardly changes.
                 precision = min(max(0.03 * novelty, 1e-4), 0.1)
-            n_steps = 0
-            low = 0
-            while low < work.size and not state.stopped:
-                taken = newton_steps(problem, state, work, low, min(low + MAX_NEWTON, work.size), 0.3 * target,
-                                     precision)
-                if taken < 0:
-                    return OUT_OF_MEMORY
-                n_steps += taken
-                low += MAX_NEWTON
+            n_steps = newton_steps(problem, state, work, 0.3 * target, precision)
+            if n_steps < 0:
+                return OUT_OF_MEMORY
             if n_steps == 0 and not state.stopped:
                 self.evaluate()
                 if state.dual_gap > target and state.objective >= before:
@@ -552,6 +549,7 @@ cdef class Solver:
 
     objective = property(lambda self: (<Solver> self).state.objective)
     dual_gap = property(lambda self: (<Solver> self).state.dual_gap)
+    mixing = property(lambda self: (<Solver> self).state.mixing)     # t of the p_t that proves the gap
     objective_zero = property(lambda self: (<Solver> self).state.objective_zero)
     n_iter = property(lambda self: (<Solver> self).state.n_iter)
 
@@ -594,7 +592,7 @@ cdef class Solver:
 
     def dual_gap_at(self, double t):
         """The gap when features outside the problem call for a mixing share of t at least; after certificate_flow."""
-        return duality_gap(&self.problem.view, &self.state, max(t, self.mixing))
+        return duality_gap(&self.problem.view, &self.state, max(t, self.state.mixing))
 
     def expectations(self):
         """q[f_cj] for every coordinate, an array of shape (n_blocks, n_features)."""

@@ -93,6 +93,7 @@ cdef struct state_t:
     bint dirty                  # digits were lost in a z: refresh before the next walk
     double objective
     double dual_gap
+    double mixing               # t of the p_t that proves it
     double objective_zero
     ptr_t n_iter
     counters_t counters

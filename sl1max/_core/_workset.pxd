@@ -33,10 +33,11 @@ cdef struct workset_t:
     idx_t* entry_slot
     double* entry_value
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
-    ptr_t slot_capacity
-    double* hessian             # (K, K)
+    ptr_t hessian_capacity
+    float* hessian              # (K, K): a step need not be exact, and large ones wait for memory
     ptr_t face_capacity
     double* face                # (A, A) its rows and columns at the active slots, in rows of K
+    ptr_t vector_capacity
     ptr_t n_active
     ptr_t n_factored            # how many of the active slots, from the first, the factor in face holds
     idx_t* active               # (A,)
@@ -60,19 +61,22 @@ cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
     return True
 
 
-cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint coupled) noexcept nogil:
-    """Room for a Newton system; false if memory ran out."""
-    if n_entries > work.entry_capacity:
+cdef inline bint reserve_entries(workset_t* work, ptr_t n_entries, bint coupled) noexcept nogil:
+    if n_entries > work.entry_capacity or (coupled and work.entry_prob == NULL):
+        n_entries = max(n_entries, work.entry_capacity)
         work.entry_capacity = 0
         if not (grow(<void**> &work.entry_slot, n_entries * sizeof(idx_t))
                 and grow(<void**> &work.entry_value, n_entries * sizeof(double))
                 and (not coupled or grow(<void**> &work.entry_prob, n_entries * sizeof(double)))):
             return False
         work.entry_capacity = n_entries
-    if n_slots > work.slot_capacity:
-        work.slot_capacity = 0
-        if not (grow(<void**> &work.hessian, n_slots * n_slots * sizeof(double))
-                and grow(<void**> &work.active, n_slots * sizeof(idx_t))
+    return True
+
+
+cdef inline bint reserve_vectors(workset_t* work, ptr_t n_slots) noexcept nogil:
+    if n_slots > work.vector_capacity:
+        work.vector_capacity = 0
+        if not (grow(<void**> &work.active, n_slots * sizeof(idx_t))
                 and grow(<void**> &work.listed, n_slots * sizeof(bint))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
@@ -84,7 +88,22 @@ cdef inline bint reserve(workset_t* work, ptr_t n_slots, ptr_t n_entries, bint c
                 and grow(<void**> &work.face_direction, n_slots * sizeof(double))
                 and grow(<void**> &work.face_pivot, n_slots * sizeof(double))):
             return False
-        work.slot_capacity = n_slots
+        work.vector_capacity = n_slots
+    return True
+
+
+cdef inline bint reserve_hessian(workset_t* work, ptr_t n_slots, bint dense) noexcept nogil:
+    """Room for a Hessian; of dense columns it is summed in the place of its factor."""
+    if n_slots > work.hessian_capacity:
+        work.hessian_capacity = 0
+        if not grow(<void**> &work.hessian, n_slots * n_slots * sizeof(float)):
+            return False
+        work.hessian_capacity = n_slots
+    if dense and n_slots * n_slots > work.face_capacity:
+        work.face_capacity = 0
+        if not grow(<void**> &work.face, n_slots * n_slots * sizeof(double)):
+            return False
+        work.face_capacity = n_slots * n_slots
     return True
 
 
