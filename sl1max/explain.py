@@ -224,6 +224,7 @@ class _Probe:
 
     algorithm = "newton"
     tol = 1.0
+    n_threads = 1
 
     def __init__(self):
         self.stop = np.zeros(1, np.int32)
