@@ -23,6 +23,7 @@ anything but the penalty.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ LAST_PASSES = 2  # whose way a leap goes on with
 LONGEST_LEAP = 2000.0
 NEAR = 30.0  # violations, against the goal, from which on the sums of the classes matter
 BATCH = 2  # classes that are visited, or priced, at once if there are threads for them
+URGENT = 0.03  # of the worst violation: classes with less can wait, unless they are among the FEW worst
 CYCLES = 6  # of visits in one pass, once few classes violate; in the last two none goes beyond its optimum
 FEW = 0.25  # share of the classes
 STABLE = 0.1  # share of the weights that may come or go in a visit that does
@@ -249,14 +251,16 @@ class ByClassSolver:
         """Solve the classes that violate, the frequent ones first; False if that was interrupted."""
         prices, self._prices = self._prices, None
         goal = self._goal()
-        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if prices[c].violation > 0.3 * goal]
+        violation = np.minimum([price.violation for price in prices], EARLY)
+        least = max(0.3 * goal, min(URGENT * violation.max(), np.quantile(violation, 1 - FEW)))
+        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if violation[c] > least]
         self.n_iter += 1
 
         def solve(c):
             visit = Visit(self, c, prices[c].violators)
-            return visit, visit.solve(0.1 * max(goal, 0.3**cycle * min(prices[c].violation, EARLY)), stop)
+            return visit, visit.solve(0.1 * max(goal, 0.3**cycle * violation[c]), stop)
 
-        n_cycles = CYCLES if len(order) < FEW * len(prices) else 1
+        n_cycles = CYCLES if len(order) <= FEW * len(prices) else 1
         for cycle in range(n_cycles):
             over = OVER if cycle == 0 or cycle < n_cycles - 2 else 1.0
             for batch in batches(order):
@@ -296,9 +300,20 @@ class ByClassSolver:
             return self._loss() + self._penalty()
 
         length, best = 2.0, self._loss() + self._penalty()
-        while length < LONGEST_LEAP and (value := go(length)) < best:
-            length, best = 2 * length, value
-        go(0.5 * length if length > 2 else 0.0)
+        with self._trying():
+            while length < LONGEST_LEAP and (value := go(length)) < best:
+                length, best = 2 * length, value
+            go(0.5 * length if length > 2 else 0.0)
+
+    @contextlib.contextmanager
+    def _trying(self):
+        """Put the weights back if something is raised meanwhile, as by Ctrl-C; not Z: nobody goes on after that."""
+        weights, b = self.weights.copy(), self.b.copy()
+        try:
+            yield
+        except BaseException:
+            self.weights, self.b = weights, b
+            raise
 
     # Prices and the certificate
 
@@ -341,12 +356,13 @@ class ByClassSolver:
 
         rise = conjugate_gradients(product, self.tasks.prior - share, 1 / share)
         start, loss = self.b.copy(), self._loss()
-        for length in (1.0, 0.5, 0.25, 0.0):
-            for c, b in enumerate(start + length * rise):
-                Visit(self, c, NONE).move(*self.weights[c], b)
-            self.settle()
-            if self._loss() <= loss:
-                break
+        with self._trying():
+            for length in (1.0, 0.5, 0.25, 0.0):
+                for c, b in enumerate(start + length * rise):
+                    Visit(self, c, NONE).move(*self.weights[c], b)
+                self.settle()
+                if self._loss() <= loss:
+                    break
 
     def _certify(self, ledger):
         """The duality gap; returns the worst violation, and what missing sums add to it.

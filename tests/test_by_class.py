@@ -190,6 +190,30 @@ class TestStopping:
         assert model.weights.nnz and not model.converged
         assert model.objective - optimum.objective <= model.dual_gap
 
+    @pytest.mark.parametrize("within", ["_leap", "_balance"])
+    def test_ctrl_c_while_weights_are_tried(self, one_by_one, monkeypatch, within):
+        X, y = made()
+        solver = make_solver(X, y, 1e-6)
+        original, move, seen = getattr(ByClassSolver, within), by_class.Visit.move, []
+
+        def watch(owner, *arguments):
+            seen.append((owner.coefficients(), owner.intercept()))
+            monkeypatch.setattr(by_class.Visit, "move", interrupt)
+            original(owner, *arguments)
+
+        def interrupt(visit, *arguments, **named):
+            if visit._c == 4:
+                raise KeyboardInterrupt
+            return move(visit, *arguments, **named)
+
+        monkeypatch.setattr(ByClassSolver, within, watch)
+        with pytest.raises(KeyboardInterrupt):
+            solver.run(100)
+        ((coefficients, intercept),) = seen
+        for now, before in zip(solver.coefficients(), coefficients, strict=True):
+            assert_array_equal(now, before)
+        assert_array_equal(solver.intercept(), intercept)
+
     def test_stop_flag(self, one_by_one):
         X, y = made()
         solver = make_solver(X, y, 1e-6)
