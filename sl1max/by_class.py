@@ -607,7 +607,7 @@ class Visit:
         start = np.zeros(len(slots), np.int32), slots, self._values, np.array([self._b])
         prior = tasks.prior[self._c]
         scale = -prior * np.log(prior) - (1 - prior) * np.log1p(-prior)
-        return Solver(problem, tol=1e-12, warm_start=start, objective_zero=scale)
+        return Solver(problem, tol=1e-12, warm_start=start, objective_zero=scale, tight=False)
 
     def _overshoot(self, new, over):
         """Weights, intercept last, so many times their change from the old ones, if they have about the old support."""
