@@ -17,7 +17,7 @@ from libc.string cimport memset
 from sl1max._core._column cimport column_axpy, column_dot, column_push, column_push_pooled, row_axpy
 from sl1max._core._conjugate cimport conjugate_gradients, system_t, tilt_at, tilted_flow
 from sl1max._core._normalizer cimport center_slope, coordinate_moments, interrupted, walk
-from sl1max._core._step cimport minimise_quadratic
+from sl1max._core._step cimport minimise_quadratic, violation
 from sl1max._core._types cimport column_t, pair_t, problem_t, ptr_t, state_t
 
 
@@ -34,6 +34,7 @@ cdef struct dual_t:
     double* tilt                # (n_blocks, n_coords)
     ptr_t n_violators
     ptr_t* violators
+    double failed               # the mixing from which no tighter gap was found last
     system_t free               # the coordinates with beta 0; scale is the mean square of the column
 
 
@@ -235,16 +236,23 @@ cdef inline bint certify(const problem_t* problem, state_t* state, dual_t* dual)
 
 
 cdef inline double list_violators(const problem_t* problem, state_t* state, dual_t* dual, double limit) noexcept nogil:
-    """The coordinates that p violates. Returns about what a step on each would gain; more than the limit if there is
-    no point in listing the rest."""
-    cdef ptr_t k
-    cdef double over, curvature, gain = 0.0
+    """The coordinates whose interval p misses, and weights that it leaves much slack.
+
+    Returns about what a step on each would gain; more than the limit if there is no point in listing the rest.
+    """
+    cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_weights = 1
+    cdef double curvature, pull, loose, gain = 0.0
+    for k in range(n_all):
+        n_weights += state.lam[k] != 0.0
     dual.n_violators = 0
-    for k in range(problem.n_blocks * problem.n_coords):
-        over = fabs(state.gradient[k]) - problem.beta[k]
-        if problem.beta[k] > 0.0 and over > 0.0:
+    for k in range(n_all):
+        if not 0.0 < problem.beta[k] < INFINITY:
+            continue
+        loose = problem.beta[k] * fabs(state.lam[k]) + state.lam[k] * state.gradient[k]
+        if fabs(state.gradient[k]) > problem.beta[k] or loose > 0.2 * limit / n_weights:
             curvature = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords).second
-            gain += 0.5 * over * over / curvature if curvature > 0.0 else INFINITY
+            pull = violation(state.gradient[k], problem.beta[k], state.lam[k])
+            gain += 0.5 * pull * pull / curvature if curvature > 0.0 else INFINITY
             if gain > limit:
                 break
             dual.violators[dual.n_violators] = k
@@ -288,8 +296,9 @@ cdef inline bint tighten(const problem_t* problem, state_t* state, dual_t* dual,
     and gap as they were. False if the owner said stop."""
     cdef double last = INFINITY
     cdef int _sweep
-    if slack(problem, state, 0.0) > 0.3 * target or list_violators(problem, state, dual, 0.2 * target) > 0.2 * target:
+    if state.mixing > 0.3 * dual.failed or list_violators(problem, state, dual, 0.2 * target) > 0.2 * target:
         return True
+    dual.failed = state.mixing
     while state.mixing < 0.5 * last and not state.stopped:
         last = state.mixing
         for _sweep in range(2):
@@ -303,5 +312,5 @@ cdef inline bint tighten(const problem_t* problem, state_t* state, dual_t* dual,
             return not state.stopped
         if duality_gap(problem, state, 0.0) > 0.7 * target:
             break
-        list_violators(problem, state, dual, INFINITY)
+        list_violators(problem, state, dual, target)
     return certify(problem, state, dual)

@@ -167,7 +167,8 @@ cdef inline double slots_gap(const problem_t* problem, const state_t* state, con
 
 
 cdef inline void narrow(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """Keep of a working set that is too large for a Hessian the coordinates along which a step would gain most."""
+    """Keep of a working set that is too large for a Hessian the coordinates that miss their interval by most of its
+    width: where columns are nearly alike, steps gain little long before their constraints are met."""
     cdef ptr_t slot, k, size = 0
     cdef double pull, threshold
     cdef pair_t moments
@@ -175,7 +176,7 @@ cdef inline void narrow(const problem_t* problem, state_t* state, workset_t* wor
         k = work.coords[slot]
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
         pull = violation(moments.first - problem.emp_mean[k], problem.beta[k], state.lam[k])
-        work.slope[slot] = work.step[slot] = pull * pull / moments.second if moments.second > 0.0 else 0.0
+        work.slope[slot] = work.step[slot] = pull / problem.beta[k] if problem.beta[k] > 0.0 else INFINITY
     threshold = kth_largest(work.step, work.size, MAX_NEWTON - 1)
     for slot in range(work.size):
         if work.slope[slot] >= threshold and size < MAX_NEWTON:

@@ -383,6 +383,7 @@ cdef class Solver:
             self.prices.n_candidates = 0
             self.last.coord = -1
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
+        self.dual.failed = INFINITY
         self.dual.tilt = self._array("tilt", n_all)
         self.dual.violators = self._index("violators", np.zeros(n_all, np.int64))
         self.dual.free.size = free.size
