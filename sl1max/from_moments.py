@@ -373,12 +373,14 @@ def _check_feasible_exactly(data, bound):
 def _describe_proof(lam, least, most):
     """The combination of features whose mean would have to be greater than it is at any point."""
     scale = np.abs(lam).max()
+    rounding = 1e-12 * max(abs(least), abs(most))
+    least, most = (0.0 if abs(mean) < rounding else mean / scale for mean in (least, most))
     order = np.argsort(-np.abs(lam), kind="stable")[: np.count_nonzero(lam)]
     terms = [f"{lam[j] / scale:+.3g} feature[{j}]" for j in order[:N_SHOWN]]
     more = f" and {len(order) - N_SHOWN} more terms" if len(order) > N_SHOWN else ""
     return (
         f"the means cannot be met together: of {' '.join(terms)}{more} they ask, within their betas, for a mean of at "
-        f"least {least / scale:.6g}, but over the background it is at most {most / scale:.6g}"
+        f"least {least:.6g}, but over the background it is at most {most:.6g}"
     )
 
 

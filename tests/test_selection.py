@@ -118,7 +118,8 @@ def test_path_of_features_that_tell_nothing():
 # Choice of beta
 
 
-@parametrize_with_checks([MaxentClassifierCV(betas=4)])
+# Weights and repeated rows give models that are equal as far as tol goes; scikit-learn asks for nine digits.
+@parametrize_with_checks([MaxentClassifierCV(betas=4, tol=1e-10)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
