@@ -77,7 +77,7 @@ print("student:", *data.feature_names[order[::-1][:6]])
 # ------------
 #
 # On Reuters-21578 the tree earns more. Of its stories with one topic, those of the 37 topics that
-# have ten training stories or more: 6,496 to train on, 2,520 to test, 22,225 words.
+# have ten training stories or more: 6,496 to train on, 2,520 to test, 22,225 words (``"unigram"``).
 #
 # =================== ========= ======== ======= =================
 # model               % wrong   log-loss weights seconds to train

@@ -66,7 +66,7 @@ plt.show()
 # ------------
 #
 # Of the Reuters-21578 stories with one topic, those of the 37 topics that have ten training stories
-# or more: 6,496 to train on, 2,520 to test, 22,225 words. Codes of 55 bits, the default for as many
+# or more: 6,496 to train on, 2,520 to test, 22,225 words (``"unigram"``). Codes of 55 bits, the default for as many
 # classes, three random ones:
 #
 # ===================== ================== ======= =================

@@ -1,6 +1,6 @@
 """Conjugate gradients with the Hessian of the loss on some coordinates: no matrix, two walks of a column for a product.
 
-They serve where a matrix would be too large, and where it may be singular.
+They do not mind a singular one: an intercept for each class, a column twice.
 """
 from libc.string cimport memset
 
@@ -20,22 +20,16 @@ cdef struct system_t:
     double* product
 
 
-cdef inline void add_slope(const problem_t* problem, state_t* state, ptr_t size, const ptr_t* coords,
-                           const double* direction) noexcept nogil:
-    """slope += X @ direction over all cells, the direction given on some coordinates."""
+cdef inline void direction_slope(const problem_t* problem, state_t* state, ptr_t size, const ptr_t* coords,
+                                 const double* direction) noexcept nogil:
+    """slope = X @ direction over all cells, the direction given on some coordinates."""
     cdef ptr_t k, c
+    memset(state.slope, 0, problem.n_blocks * problem.X.n_rows * sizeof(double))
     for k in range(size):
         if direction[k] != 0.0:
             c = coords[k] // problem.n_coords
             column_axpy(walk(problem, state, coords[k] % problem.n_coords), direction[k],
                         state.slope + c * problem.X.n_rows)
-
-
-cdef inline void direction_slope(const problem_t* problem, state_t* state, ptr_t size, const ptr_t* coords,
-                                 const double* direction) noexcept nogil:
-    """slope = X @ direction over all cells, the direction given on some coordinates."""
-    memset(state.slope, 0, problem.n_blocks * problem.X.n_rows * sizeof(double))
-    add_slope(problem, state, size, coords, direction)
 
 
 cdef inline double tilt_at(const problem_t* problem, const state_t* state, ptr_t c, ptr_t i) noexcept nogil:

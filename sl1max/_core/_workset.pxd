@@ -46,7 +46,7 @@ cdef struct workset_t:
     double* step                # (K,)
     double* product             # (K,) hessian @ step
     double* history             # (DEPTH + 1, 2, K) step and product after each of the last sweeps
-    double* mixed               # (2, K) step and product, extrapolated
+    double* mixed               # (2, K) step and product, extrapolated; before that, see form_dropped
     double* face_slope          # (A,)
     double* face_step
     double* face_direction

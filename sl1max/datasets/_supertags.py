@@ -149,7 +149,7 @@ def read_sentences(conllu: str) -> Iterator[list[list[str]]]:
 
 
 def sentence_labels(sentence) -> list[str]:
-    """The supertag of every word, such as ``VERB/root/0/nsubj_obj+xcomp``."""
+    """The supertag of every word, such as ``VERB/conj/L/nsubj_obj+xcomp``."""
     heads = [int(token[6]) - 1 for token in sentence]
     relations = [token[7].partition(":")[0] for token in sentence]
     left, right = defaultdict(list), defaultdict(list)
