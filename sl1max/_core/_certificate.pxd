@@ -14,9 +14,9 @@ coordinates as well, by as much as a Newton step would, and the gap is quadratic
 from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
 from libc.string cimport memset
 
-from sl1max._core._column cimport column_axpy, column_dot, column_push, column_push_pooled, row_axpy
+from sl1max._core._column cimport column_axpy, column_dot, column_push, row_axpy
 from sl1max._core._conjugate cimport conjugate_gradients, system_t, tilt_at, tilted_flow
-from sl1max._core._normalizer cimport center_slope, coordinate_moments, interrupted, walk
+from sl1max._core._normalizer cimport cell_curvature, center_slope, coordinate_moments, interrupted, walk
 from sl1max._core._step cimport minimise_quadratic, violation
 from sl1max._core._types cimport column_t, pair_t, problem_t, ptr_t, state_t
 
@@ -33,7 +33,10 @@ cdef struct dual_t:
     # The tilt of the model that is offered as p: slope = X @ tilt.
     double* tilt                # (n_blocks, n_coords)
     ptr_t n_violators
-    ptr_t* violators
+    ptr_t* violators            # ascending, so block by block
+    double* curvature           # (n_violators,)
+    double* mean                # (n_violators,) q[f]
+    double* bend                # (n_samples,) scratch: how much a block's scores bend the loss
     double failed               # the mixing from which no tighter gap was found last
     system_t free               # the coordinates with beta 0; scale is the mean square of the column
 
@@ -241,7 +244,8 @@ cdef inline double list_violators(const problem_t* problem, state_t* state, dual
     Returns about what a step on each would gain; more than the limit if there is no point in listing the rest.
     """
     cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_weights = 1
-    cdef double curvature, pull, loose, gain = 0.0
+    cdef double pull, loose, gain = 0.0
+    cdef pair_t moments
     for k in range(n_all):
         n_weights += state.lam[k] != 0.0
     dual.n_violators = 0
@@ -250,59 +254,81 @@ cdef inline double list_violators(const problem_t* problem, state_t* state, dual
             continue
         loose = problem.beta[k] * fabs(state.lam[k]) + state.lam[k] * state.gradient[k]
         if fabs(state.gradient[k]) > problem.beta[k] or loose > 0.2 * limit / n_weights:
-            curvature = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords).second
+            moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
             pull = violation(state.gradient[k], problem.beta[k], state.lam[k])
-            gain += 0.5 * pull * pull / curvature if curvature > 0.0 else INFINITY
+            gain += 0.5 * pull * pull / moments.second if moments.second > 0.0 else INFINITY
             if gain > limit:
                 break
             dual.violators[dual.n_violators] = k
+            dual.curvature[dual.n_violators] = moments.second
+            dual.mean[dual.n_violators] = moments.first
             dual.n_violators += 1
     return gain
 
 
+cdef inline double push(const problem_t* problem, state_t* state, dual_t* dual, ptr_t v, double lifted) noexcept nogil:
+    """Tilt along one violator as far as the model of a Newton step would have its weight go, and the flow with it.
+
+    Under one Z all cells were lifted by so much since the flow was taken; returns by how much more they are.
+    """
+    cdef ptr_t k = dual.violators[v]
+    cdef column_t column = walk(problem, state, k % problem.n_coords)
+    cdef double mu
+    if not dual.curvature[v] > 0.0:
+        return 0.0
+    mu = minimise_quadratic(column_dot(column, state.flow) - lifted * dual.mean[v] - problem.emp_mean[k],
+                            dual.curvature[v], problem.beta[k], state.lam[k] + dual.tilt[k])
+    if mu == 0.0:
+        return 0.0
+    dual.tilt[k] += mu
+    column_push(column, mu, dual.bend, state.flow)
+    return mu * dual.mean[v] if problem.pooled else 0.0
+
+
+cdef inline void lift_rows(const problem_t* problem, state_t* state, const dual_t* dual, ptr_t c) noexcept nogil:
+    """lift, where each example has its own Z, from how the flow of block c has changed."""
+    cdef ptr_t m = problem.X.n_rows, i
+    cdef double q, flow
+    for i in range(m):
+        if dual.bend[i] > 0.0:
+            q = state.weight[c * m + i] * state.inv_z[i]
+            flow = problem.mass[i] * q * (1.0 + tilt_at(problem, state, c, i))
+            state.lift[i] += (state.flow[i] - flow) * q / dual.bend[i]
+
+
 cdef inline void push_violators(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
-    """Tilt along each violator in turn, as far as the model of a Newton step would have its weight go."""
-    cdef ptr_t m = problem.X.n_rows, v, k, c = -1, j
-    cdef double over_all = 0.0, mu       # over_all: what lift grew by since the flow was taken, where there is one Z
-    cdef pair_t moments
-    cdef column_t column
-    for v in range(dual.n_violators):
-        k = dual.violators[v]
-        j = k % problem.n_coords
-        if k // problem.n_coords != c:
-            c = k // problem.n_coords
-            tilted_flow(problem, state, c, 1.0)
-            over_all = 0.0
-        moments = coordinate_moments(problem, state, c, j)
-        column = walk(problem, state, j)
-        if not moments.second > 0.0:
-            continue
-        mu = minimise_quadratic(column_dot(column, state.flow) - over_all * moments.first - problem.emp_mean[k],
-                                moments.second, problem.beta[k], state.lam[k] + dual.tilt[k])
-        if mu == 0.0:
-            continue
-        dual.tilt[k] += mu
+    """Tilt along each violator in turn, block by block, twice over. Slope and lift are left to form_tilt."""
+    cdef ptr_t v, c, first = 0, end
+    cdef double lifted
+    cdef int _sweep
+    while first < dual.n_violators:
+        c = dual.violators[first] // problem.n_coords
+        end = first
+        while end < dual.n_violators and dual.violators[end] // problem.n_coords == c:
+            end += 1
+        cell_curvature(problem, state, c, c, dual.bend)
+        tilted_flow(problem, state, c, 1.0)
+        lifted = 0.0
+        for _sweep in range(2):
+            for v in range(first, end):
+                lifted += push(problem, state, dual, v, lifted)
         if problem.pooled:
-            column_push_pooled(column, mu, state.weight + c * m, state.inv_z[0], state.slope + c * m, state.flow)
-            state.lift[0] += mu * moments.first
-            over_all += mu * moments.first
-        else:
-            column_push(column, mu, state.weight + c * m, state.inv_z, problem.mass, state.slope + c * m,
-                        state.lift, state.flow)
+            state.lift[0] += lifted
+        elif problem.n_blocks > 1:
+            lift_rows(problem, state, dual, c)
+        first = end
 
 
 cdef inline bint tighten(const problem_t* problem, state_t* state, dual_t* dual, double target) noexcept nogil:
     """After certify: a gap of at most the target if a p gives it that is tilted along what it violates; else prices
     and gap as they were. False if the owner said stop."""
     cdef double last = INFINITY
-    cdef int _sweep
     if state.mixing > 0.3 * dual.failed or list_violators(problem, state, dual, 0.2 * target) > 0.2 * target:
         return True
     dual.failed = state.mixing
     while state.mixing < 0.5 * last and not state.stopped:
         last = state.mixing
-        for _sweep in range(2):
-            push_violators(problem, state, dual)
+        push_violators(problem, state, dual)
         if not meet_free(problem, state, dual):
             break
         price(problem, state)

@@ -180,32 +180,13 @@ cdef inline void column_tilt(column_t column, double delta, double* q) noexcept 
         q[i] = (q[i] + rise) / (1.0 + rise)
 
 
-cdef inline void column_push_pooled(column_t column, double mu, const double* weight, double inv_z, double* slope,
-                                    double* flow) noexcept nogil:
-    """slope += mu x, and flow by as much as q (1 + slope) changes, where q = weight * inv_z."""
-    cdef double rise
+cdef inline void column_push(column_t column, double mu, const double* bend, double* flow) noexcept nogil:
+    """flow += mu * x * bend"""
     cdef idx_t i
     cdef ptr_t p
     for p in range(column.size):
         i = row_at(column, p)
-        rise = mu * value_at(column, p)
-        slope[i] += rise
-        flow[i] += weight[i] * inv_z * rise
-
-
-cdef inline void column_push(column_t column, double mu, const double* weight, const double* inv_z,
-                             const double* mass, double* slope, double* lift, double* flow) noexcept nogil:
-    """slope += mu x, lift its mean under q = weight * inv_z, and flow by as much as u q (1 + slope - lift) changes."""
-    cdef double rise, q
-    cdef idx_t i
-    cdef ptr_t p
-    for p in range(column.size):
-        i = row_at(column, p)
-        q = weight[i] * inv_z[i]
-        rise = mu * value_at(column, p)
-        slope[i] += rise
-        lift[i] += q * rise
-        flow[i] += mass[i] * (q * (rise - q * rise))
+        flow[i] += mu * value_at(column, p) * bend[i]
 
 
 cdef inline double column_scale(column_t column, double delta, double* weight) noexcept nogil:

@@ -5,22 +5,22 @@ With u q the flow of a block and x the column of a coordinate it is:
     one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
     one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
 
-Rows that bend the loss little are not multiplied out but taken as if they were all alike. The intercept is one more
-column, of ones, without penalty.
+What rows hold that bend the loss little is not multiplied out but taken as if they were all alike. The intercept is
+one more column, of ones, without penalty.
 """
 from libc.math cimport sqrt
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from sl1max._core._column cimport column_dot, get_column, row_at, value_at
 from sl1max._core._dense cimport dot4x2
-from sl1max._core._normalizer cimport block_flow, coordinate_moments, interrupted, walk
+from sl1max._core._normalizer cimport block_flow, cell_curvature, coordinate_moments, interrupted, walk
 from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport workset_t
+from sl1max._core._workset cimport link_t, reserve_entries, reserve_hessian, reserve_marks, workset_t
 
 
 cdef extern from *:
     """
-    /* What a Hessian may lack of the curvature of a coordinate, off its diagonal. */
+    /* What a Hessian may lack of the curvature of a coordinate, about, off its diagonal. */
     #define SL1MAX_MAX_NEGLIGIBLE 0.3
     /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
     #define SL1MAX_TILE 256
@@ -46,93 +46,88 @@ cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcep
                 state.flow[i] += problem.mass[i] * (q - q * q)
 
 
-cdef inline void choose_rows(const problem_t* problem, state_t* state, workset_t* work,
-                             double negligible) noexcept nogil:
-    """Mark the rows that matter to some slot: together the others hold less than this part of its curvature.
+cdef inline void cell_flow(const problem_t* problem, state_t* state, ptr_t c, bint coupled) noexcept nogil:
+    """flow = what the entries of a row in block c pull at each other with; where others couple with it, before q_d."""
+    if coupled:
+        block_flow(problem, state, c, state.flow)
+    else:
+        cell_curvature(problem, state, c, c, state.flow)
 
-    The slope is always that of all rows, and so is the Hessian's diagonal: what the rest of it lacks costs a little of
-    the speed of convergence, and nothing of where to.
+
+cdef inline void choose_entries(const problem_t* problem, state_t* state, workset_t* work,
+                                double negligible) noexcept nogil:
+    """kept: the entries whose row bends the loss at least by this part of what the rows of their column do on average.
+
+    Two entries of a row are multiplied if both are kept. The slope is always that of all entries, and so is the
+    Hessian's diagonal: what the rest of it lacks costs a little of the speed of convergence, and nothing of where to.
     """
-    cdef ptr_t size = work.size, slot, k, p
-    cdef idx_t i
+    cdef ptr_t m = problem.X.n_rows, i, slot, p, e = 0
     cdef double threshold
+    cdef unsigned char keep
     cdef column_t column
     row_curvature(problem, state)
-    memset(work.kept, 0, problem.X.n_rows)
-    for slot in range(size):
-        k = work.coords[slot]
-        column = walk(problem, state, k % problem.n_coords)
+    memset(work.row_start, 0, (m + 1) * sizeof(ptr_t))
+    memset(work.partial, 0, m)
+    for slot in range(work.size):
+        column = walk(problem, state, work.coords[slot] % problem.n_coords)
         threshold = negligible * work.step[slot] / column.size
         for p in range(column.size):
             i = row_at(column, p)
-            work.kept[i] |= state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
-
-
-cdef inline void gather_rows(const problem_t* problem, state_t* state, workset_t* work,
-                             bint coupled) noexcept nogil:
-    """The working set's columns by rows: slots ascend within a row."""
-    cdef ptr_t m = problem.X.n_rows, i, p, slot, c, place
-    cdef column_t column
-    cdef ptr_t* start = work.row_start
-    for i in range(m + 1):
-        start[i] = 0
-    for slot in range(work.size):
-        column = get_column(&problem.X, work.coords[slot] % problem.n_coords)
-        for p in range(column.size):
-            i = row_at(column, p)
-            start[i + 1] += work.kept[i]
+            keep = state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
+            work.kept[e] = keep
+            work.row_start[i + 1] += keep
+            work.partial[i] |= not keep
+            e += 1
     for i in range(m):
-        start[i + 1] += start[i]
+        work.row_start[i + 1] += work.row_start[i]
+
+
+cdef inline void gather_entries(const problem_t* problem, state_t* state, workset_t* work, bint coupled) noexcept nogil:
+    """The entries that were kept: by rows, slots ascending within each, and by slots, as links to their rows."""
+    cdef ptr_t m = problem.X.n_rows, i, p, slot, c, last = -1, e = 0, n_links = 0, place
+    cdef column_t column
+    memcpy(work.row_end, work.row_start, m * sizeof(ptr_t))
     for slot in range(work.size):
         c = work.coords[slot] // problem.n_coords
+        if c != last:
+            cell_flow(problem, state, c, coupled)
+            last = c
         column = walk(problem, state, work.coords[slot] % problem.n_coords)
         for p in range(column.size):
-            i = row_at(column, p)
-            if not work.kept[i]:
-                continue
-            place = start[i]
-            start[i] = place + 1
-            work.entry_slot[place] = <idx_t> slot
-            work.entry_value[place] = value_at(column, p)
-            if coupled:
-                work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
-    # Filling moved every start to the next row's: move them back.
-    for i in range(m, 0, -1):
-        start[i] = start[i - 1]
-    start[0] = 0
+            if work.kept[e]:
+                i = row_at(column, p)
+                place = work.row_end[i]
+                work.row_end[i] = place + 1
+                work.entry_slot[place] = <idx_t> slot
+                if problem.X.values != NULL:
+                    work.entry_value[place] = value_at(column, p)
+                if coupled:
+                    work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
+                work.links[n_links].first = work.row_start[i]
+                work.links[n_links].end = place
+                work.links[n_links].pull = state.flow[i] * value_at(column, p)
+                n_links += 1
+            e += 1
+        work.link_end[slot] = n_links
 
 
-cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, column_t column,
+cdef inline void hessian_row(const problem_t* problem, state_t* state, const workset_t* work, ptr_t slot,
                              ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
-    """Add to one row of the Hessian up to its diagonal, from the flow of its block: the column, and each row it meets.
-
-    Slots ascend within a row and are taken in turn: row_end[i] is where this slot's entry of row i stands.
-    """
-    cdef ptr_t p, e, end
-    cdef idx_t i
-    cdef double pull
-    for p in range(column.size):
-        i = row_at(column, p)
-        if not work.kept[i]:
-            continue
-        end = work.row_end[i] + 1
-        work.row_end[i] = end
-        pull = state.flow[i] * value_at(column, p)
-        if pull == 0.0:
-            continue
-        state.counters.nonzeros += end - work.row_start[i]
+    """Add to one row of the Hessian up to its diagonal what each row of X holds that its slot is linked to."""
+    cdef ptr_t t, e
+    cdef link_t link
+    cdef bint binary = problem.X.values == NULL
+    for t in range(0 if slot == 0 else work.link_end[slot - 1], work.link_end[slot]):
+        link = work.links[t]
+        state.counters.nonzeros += link.end + 1 - link.first
         if coupled:
-            for e in range(work.row_start[i], end):
-                row_out[work.entry_slot[e]] -= pull * work.entry_value[e] * work.entry_prob[e]
-        if problem.n_blocks == 1:
-            for e in range(work.row_start[i], end):
-                row_out[work.entry_slot[e]] += (
-                    pull if problem.X.values == NULL and problem.X.indptr != NULL else pull * work.entry_value[e])
-        else:
-            e = end - 1
-            while e >= work.row_start[i] and work.entry_slot[e] >= block_slot:
-                row_out[work.entry_slot[e]] += pull * work.entry_value[e]
-                e -= 1
+            for e in range(link.first, link.end + 1):
+                row_out[work.entry_slot[e]] -= (
+                    link.pull * work.entry_prob[e] * (1.0 if binary else work.entry_value[e]))
+        e = link.end
+        while e >= link.first and work.entry_slot[e] >= block_slot:
+            row_out[work.entry_slot[e]] += link.pull if binary else link.pull * work.entry_value[e]
+            e -= 1
 
 
 cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
@@ -157,76 +152,78 @@ cdef inline ptr_t block_end(const problem_t* problem, const workset_t* work,
     return slot
 
 
-cdef inline void cell_curvature(const problem_t* problem, state_t* state, ptr_t c, ptr_t d) noexcept nogil:
-    """flow = second derivative of the loss by the scores of an example's cells in blocks c and d, less W_a W_b."""
-    cdef ptr_t m = problem.X.n_rows, i
-    block_flow(problem, state, c, state.flow)
-    if not problem.pooled:
-        for i in range(m):
-            state.flow[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
-
-
-cdef inline double dropped_flow(const problem_t* problem, state_t* state, const workset_t* work,
+cdef inline double partial_flow(const problem_t* problem, state_t* state, const workset_t* work,
                                 ptr_t c) noexcept nogil:
-    """flow = curvature of block c in the rows that were not kept; returns its sum."""
+    """flow = curvature of block c in the rows of which not all was kept; returns its sum."""
     cdef ptr_t i
     cdef double total = 0.0
-    cell_curvature(problem, state, c, c)
+    cell_curvature(problem, state, c, c, state.flow)
     for i in range(problem.X.n_rows):
-        if work.kept[i]:
+        if not work.partial[i]:
             state.flow[i] = 0.0
         total += state.flow[i]
     return total
 
 
-cdef inline void form_dropped(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """mixed: what the rows not kept add to entry (a, b) is mixed[a] mixed[b] within a block, as if they were alike."""
-    cdef ptr_t slot, first = 0, end
-    cdef double total
+cdef inline void form_dropped(const problem_t* problem, state_t* state, workset_t* work, bint coupled) noexcept nogil:
+    """What was not kept adds all[a] all[b] - part[a] part[b] to entry (a, b) within a block.
+
+    Of rows x = kept + dropped whose weights sum to T, dropped is taken as the same in all of them. With all and part
+    the weighted sums of x and kept, over the root of T, that gives their second moment: it bends no way down. Coupled
+    blocks leave less to take from, so there what was dropped stands alone.
+    """
+    cdef ptr_t slot, first = 0, end, p, e = 0
+    cdef double total, whole, kept
+    cdef column_t column
     while first < work.size:
         end = block_end(problem, work, first)
-        total = dropped_flow(problem, state, work, work.coords[first] // problem.n_coords)
+        total = partial_flow(problem, state, work, work.coords[first] // problem.n_coords)
         for slot in range(first, end):
-            work.mixed[slot] = 0.0
-            if total > 0.0:
-                work.mixed[slot] = column_dot(
-                    walk(problem, state, work.coords[slot] % problem.n_coords), state.flow) / sqrt(total)
+            column = walk(problem, state, work.coords[slot] % problem.n_coords)
+            whole = kept = 0.0
+            for p in range(column.size):
+                whole += value_at(column, p) * state.flow[row_at(column, p)]
+                if work.kept[e]:
+                    kept += value_at(column, p) * state.flow[row_at(column, p)]
+                e += 1
+            if coupled:
+                whole -= kept
+                kept = 0.0
+            work.mixed[slot] = whole / sqrt(total) if total > 0.0 else 0.0
+            work.mixed[work.size + slot] = kept / sqrt(total) if total > 0.0 else 0.0
         first = end
 
 
-cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot, const double* row) noexcept nogil:
-    """Round one row of the Hessian up to its diagonal; under one Z less W_a W_b, before digits are lost."""
+cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot, double* row) noexcept nogil:
+    """Round one row of the Hessian up to its diagonal; under one Z less W_a W_b, before digits are lost.
+
+    The diagonal is the exact one. Where the row has more than that, the slot is scaled down to it.
+    """
     cdef ptr_t other
     cdef double mean = work.slope[slot] + problem.emp_mean[work.coords[slot]] if problem.pooled else 0.0
+    cdef double* scale = work.history
     cdef float* row_out = work.hessian + slot * work.size
+    if problem.pooled:
+        for other in range(slot + 1):
+            row[other] -= mean * (work.slope[other] + problem.emp_mean[work.coords[other]])
+    scale[slot] = sqrt(max(work.step[slot], 0.0) / row[slot]) if row[slot] > work.step[slot] else 1.0
     for other in range(slot):
-        row_out[other] = <float> (
-            row[other] - mean * (work.slope[other] + problem.emp_mean[work.coords[other]]) if problem.pooled
-            else row[other])
+        row_out[other] = <float> (row[other] * scale[slot] * scale[other])
     row_out[slot] = <float> work.step[slot]
 
 
 cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work,
                                  bint coupled) noexcept nogil:
     """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
-    cdef ptr_t size = work.size, m = problem.X.n_rows, slot, other, i, k, c, last = -1, block_slot = 0
-    for i in range(m):
-        work.row_end[i] = work.row_start[i]
-    for slot in range(size):
-        k = work.coords[slot]
-        c = k // problem.n_coords
-        if c != last:
-            block_flow(problem, state, c, state.flow)
-            if not problem.pooled and not coupled:
-                for i in range(m):
-                    state.flow[i] *= 1.0 - state.weight[c * m + i] * state.inv_z[i]
+    cdef ptr_t slot, other, block_slot = 0
+    cdef const double* part = work.mixed + work.size
+    for slot in range(work.size):
+        if work.coords[slot] // problem.n_coords != work.coords[block_slot] // problem.n_coords:
             block_slot = slot
-            last = c
         memset(work.product, 0, (slot + 1) * sizeof(double))
-        hessian_row(problem, state, work, walk(problem, state, k % problem.n_coords), block_slot, coupled,
-                    work.product)
-        for other in range(block_slot, slot):
-            work.product[other] += work.mixed[slot] * work.mixed[other]
+        hessian_row(problem, state, work, slot, block_slot, coupled, work.product)
+        for other in range(block_slot, slot + 1):
+            work.product[other] += work.mixed[slot] * work.mixed[other] - part[slot] * part[other]
         store_row(problem, work, slot, work.product)
         if interrupted(state):
             return
@@ -279,7 +276,7 @@ cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, work
         while other_first < end:
             other_end = block_end(problem, work, other_first)
             cell_curvature(problem, state, work.coords[first] // problem.n_coords,
-                           work.coords[other_first] // problem.n_coords)
+                           work.coords[other_first] // problem.n_coords, state.flow)
             start = 0
             while start < m:
                 hessian_tile(problem, state, work, size, first, end, other_first, other_end, start,
@@ -305,24 +302,33 @@ cdef inline void mirror(float* matrix, ptr_t size) noexcept nogil:
         a += SQUARE
 
 
-cdef inline void form_hessian(const problem_t* problem, state_t* state, workset_t* work,
+cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_t* work,
                               bint coupled, double precision) noexcept nogil:
-    """The Hessian, about as precise as its model will be minimised, and the slope."""
-    cdef ptr_t size = work.size, slot, k
+    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory."""
+    cdef ptr_t size = work.size, slot, k, n_entries = 0
     cdef pair_t moments
+    cdef bint dense = problem.X.indptr == NULL
+    if not reserve_hessian(work, size, dense):
+        return False
     for slot in range(size):
         k = work.coords[slot]
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
         work.slope[slot] = moments.first - problem.emp_mean[k]
         work.step[slot] = moments.second
-    if problem.X.indptr == NULL:
+        n_entries += get_column(&problem.X, k % problem.n_coords).size
+    if dense:
         memset(work.face, 0, size * size * sizeof(double))
         hessian_by_tiles(problem, state, work)
         for slot in range(size):
             store_row(problem, work, slot, work.face + slot * size)
     else:
-        choose_rows(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE))
-        gather_rows(problem, state, work, coupled)
-        form_dropped(problem, state, work)
+        if not reserve_marks(work, n_entries):
+            return False
+        choose_entries(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE))
+        if not reserve_entries(work, work.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
+            return False
+        gather_entries(problem, state, work, coupled)
+        form_dropped(problem, state, work, coupled)
         hessian_by_rows(problem, state, work, coupled)
     mirror(work.hessian, size)
+    return True

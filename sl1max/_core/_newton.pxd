@@ -6,7 +6,6 @@ the result with a monotone line search. The Hessian serves several steps.
 from libc.math cimport INFINITY, exp, expm1, fabs, log, log1p
 
 from sl1max._core._certificate cimport mixing
-from sl1max._core._column cimport get_column
 from sl1max._core._conjugate cimport direction_slope
 from sl1max._core._hessian cimport form_hessian, form_slope
 from sl1max._core._model cimport minimise_model
@@ -15,7 +14,7 @@ from sl1max._core._normalizer cimport (
 )
 from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
 from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport kth_largest, reserve_entries, reserve_hessian, reserve_vectors, workset_t
+from sl1max._core._workset cimport kth_largest, reserve_vectors, workset_t
 
 
 cdef extern from *:
@@ -193,19 +192,14 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     The scores must be exact on entry, and are on exit.
     """
     cdef bint coupled = not problem.pooled and problem.n_blocks > 1
-    cdef ptr_t n_entries = 0, slot
     cdef int n_steps
     cdef double length, gap = INFINITY, last
     if not reserve_vectors(work, work.size):
         return -1
     if work.size > MAX_NEWTON:
         narrow(problem, state, work)
-    if problem.X.indptr != NULL:
-        for slot in range(work.size):
-            n_entries += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
-    if not (reserve_hessian(work, work.size, problem.X.indptr == NULL) and reserve_entries(work, n_entries, coupled)):
+    if not form_hessian(problem, state, work, coupled, precision):
         return -1
-    form_hessian(problem, state, work, coupled, precision)
     work.n_factored = 0
     for n_steps in range(MAX_STEPS):
         if state.stopped:

@@ -192,6 +192,16 @@ cdef inline void block_flow(const problem_t* problem, const state_t* state, ptr_
             flow_out[i] = problem.mass[i] * (weight[i] * state.inv_z[i])
 
 
+cdef inline void cell_curvature(const problem_t* problem, const state_t* state, ptr_t c, ptr_t d,
+                                double* out) noexcept nogil:
+    """Second derivative of the loss by the scores of an example's cells in blocks c and d, less W_a W_b."""
+    cdef ptr_t m = problem.X.n_rows, i
+    block_flow(problem, state, c, out)
+    if not problem.pooled:
+        for i in range(m):
+            out[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
+
+
 cdef inline void center_slope(const problem_t* problem, state_t* state) noexcept nogil:
     """lift = mean of slope under q, for every normaliser."""
     # pooled: lift = (q * slope).sum(); else lift = (q * slope).sum(axis=0), the reference cell having slope 0

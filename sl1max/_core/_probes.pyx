@@ -239,27 +239,24 @@ cdef class State:
 
     def hessian(self, const ptr_t[::1] coords, double precision, ptr_t n=1):
         """The Hessian at the given coordinates, ascending, formed n times over; empirical means count as zero."""
-        cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, n_entries = 0, k, _repeat
+        cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, k, _repeat
         cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
         cdef _workset.workset_t work
         cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
         cdef ptr_t[::1] row_start = np.empty(m + 1, np.int64), row_end = np.empty(m, np.int64), own = np.array(coords)
-        cdef unsigned char[::1] kept = np.empty(m, np.uint8)
+        cdef unsigned char[::1] partial = np.empty(m, np.uint8)
         cdef double[:, ::1] hessian = np.empty((size, size))
         memset(&work, 0, sizeof(work))
-        work.coords, work.row_start, work.row_end, work.kept = &own[0], &row_start[0], &row_end[0], &kept[0]
+        work.coords, work.row_start, work.row_end, work.partial = &own[0], &row_start[0], &row_end[0], &partial[0]
         self.state.flow = &flow[0]
         self.problem.emp_mean = &emp_mean[0]
-        for k in range(size):
-            n_entries += _column.get_column(&self.problem.X, coords[k] % self.problem.n_coords).size
         work.size = size
-        if not (_workset.reserve_vectors(&work, size)
-                and _workset.reserve_hessian(&work, size, self.problem.X.indptr == NULL)
-                and _workset.reserve_entries(&work, n_entries, coupled)):
-            raise MemoryError
+        cdef bint done = _workset.reserve_vectors(&work, size)
         with nogil:
             for _repeat in range(n):
-                _hessian.form_hessian(&self.problem, &self.state, &work, coupled, precision)
+                done = done and _hessian.form_hessian(&self.problem, &self.state, &work, coupled, precision)
+        if not done:
+            raise MemoryError
         for k in range(size * size):
             hessian[k // size, k % size] = work.hessian[k]
         _workset.release(&work)

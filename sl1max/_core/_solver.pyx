@@ -375,9 +375,9 @@ cdef class Solver:
         self.work.priority = self._array("priority", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
         self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
-        cdef unsigned char[::1] kept = np.zeros(m, np.uint8)
-        self.arrays["kept"] = kept
-        self.work.kept = &kept[0]
+        cdef unsigned char[::1] partial = np.zeros(m, np.uint8)
+        self.arrays["partial"] = partial
+        self.work.partial = &partial[0]
         self.work.row_end = self._index("row_end", np.zeros(m, np.int64))
         if self.sequential:
             self.prices.gain = self._array("gain", n_all)
@@ -388,6 +388,9 @@ cdef class Solver:
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
         self.dual.failed = INFINITY
         self.dual.tilt = self._array("tilt", n_all)
+        self.dual.curvature = self._array("curvature", n_all)
+        self.dual.mean = self._array("mean", n_all)
+        self.dual.bend = self._array("bend", m)
         self.dual.violators = self._index("violators", np.zeros(n_all, np.int64))
         self.dual.free.size = free.size
         self.dual.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))

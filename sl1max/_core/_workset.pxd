@@ -20,19 +20,29 @@ cdef extern from *:
     enum: DEPTH "SL1MAX_DEPTH"
 
 
+cdef struct link_t:
+    # An entry of a slot's column that was kept: where its row's entries begin, and where they reach it.
+    ptr_t first
+    ptr_t end
+    double pull                 # curvature times value
+
+
 cdef struct workset_t:
     ptr_t size
     ptr_t* coords               # ascending, so block by block
     double* priority            # scratch of select_working_set, one entry per coordinate of the problem
-    # The rows of the working set's columns, and the Newton system; grown as needed.
-    ptr_t n_entries
+    # The entries of the working set's columns, and the Newton system; grown as needed.
+    ptr_t mark_capacity
+    unsigned char* kept         # whether an entry has a say in the Hessian off its diagonal, column by column
+    unsigned char* partial      # (n_samples,) whether an entry of the row was not kept
     ptr_t entry_capacity
-    ptr_t* row_start            # (n_samples + 1,)
+    ptr_t* row_start            # (n_samples + 1,) of the entries that were kept, by rows
     ptr_t* row_end              # (n_samples,)
-    unsigned char* kept         # (n_samples,) whether the row has a say in the Hessian off its diagonal
     idx_t* entry_slot
-    double* entry_value
+    double* entry_value         # only of values other than one
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
+    link_t* links               # the same entries by slots
+    ptr_t* link_end             # (K,)
     ptr_t hessian_capacity
     float* hessian              # (K, K): a step need not be exact, and large ones wait for memory
     ptr_t face_capacity
@@ -61,12 +71,22 @@ cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
     return True
 
 
-cdef inline bint reserve_entries(workset_t* work, ptr_t n_entries, bint coupled) noexcept nogil:
-    if n_entries > work.entry_capacity or (coupled and work.entry_prob == NULL):
-        n_entries = max(n_entries, work.entry_capacity)
+cdef inline bint reserve_marks(workset_t* work, ptr_t n_entries) noexcept nogil:
+    if n_entries > work.mark_capacity:
+        work.mark_capacity = 0
+        if not grow(<void**> &work.kept, n_entries):
+            return False
+        work.mark_capacity = n_entries
+    return True
+
+
+cdef inline bint reserve_entries(workset_t* work, ptr_t n_entries, bint valued, bint coupled) noexcept nogil:
+    """Room for entries that are kept; whether they have values, and couple blocks, is the same every time."""
+    if n_entries > work.entry_capacity:
         work.entry_capacity = 0
         if not (grow(<void**> &work.entry_slot, n_entries * sizeof(idx_t))
-                and grow(<void**> &work.entry_value, n_entries * sizeof(double))
+                and grow(<void**> &work.links, n_entries * sizeof(link_t))
+                and (not valued or grow(<void**> &work.entry_value, n_entries * sizeof(double)))
                 and (not coupled or grow(<void**> &work.entry_prob, n_entries * sizeof(double)))):
             return False
         work.entry_capacity = n_entries
@@ -78,6 +98,7 @@ cdef inline bint reserve_vectors(workset_t* work, ptr_t n_slots) noexcept nogil:
         work.vector_capacity = 0
         if not (grow(<void**> &work.active, n_slots * sizeof(idx_t))
                 and grow(<void**> &work.listed, n_slots * sizeof(bint))
+                and grow(<void**> &work.link_end, n_slots * sizeof(ptr_t))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
                 and grow(<void**> &work.product, n_slots * sizeof(double))
@@ -121,9 +142,12 @@ cdef inline bint reserve_face(workset_t* work, ptr_t n_slots) noexcept nogil:
 
 
 cdef inline void release(workset_t* work) noexcept nogil:
+    c_free(work.kept)
     c_free(work.entry_slot)
     c_free(work.entry_value)
     c_free(work.entry_prob)
+    c_free(work.links)
+    c_free(work.link_end)
     c_free(work.hessian)
     c_free(work.face)
     c_free(work.active)
