@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_GAIN = 1e-16
+TIE = 1e-9  # the first of gains that are equal but for rounding
 
 
 @dataclass(frozen=True)
@@ -48,28 +49,16 @@ class BoostTwin:
         delta = np.clip(np.where(raised == lowered, 0, delta), -30, 30)
         return delta / scale, raised * (1 - np.exp(-delta)) + lowered * (1 - np.exp(delta))
 
-    def run(self, n_rounds, partial=False):
+    def run(self, n_rounds):
         """(coordinate, delta, gain) of each round and the losses before and after them."""
         lam = np.zeros(self.features.shape[1])
         rounds, losses = [], [self.loss(lam)]
-        candidates, at_last_look = np.empty(0, int), 0.0
         for _ in range(n_rounds):
             delta, gain = self.steps(lam)
-            listed = np.zeros_like(gain)
-            listed[candidates] = gain[candidates]
-            if not partial or len(candidates) == 0 or listed.max() < 0.5 * at_last_look:
-                candidates, at_last_look, listed = self.best(gain), gain.max(), gain
-            j = int(listed.argmax())
-            if listed[j] < LEAST_GAIN * losses[0]:
+            if gain.max() < LEAST_GAIN * losses[0]:
                 break
+            j = int(np.argmax(gain >= (1 - TIE) * gain.max()))
             lam[j] += delta[j]
             rounds.append((j, delta[j], gain[j]))
             losses.append(self.loss(lam))
         return rounds, losses
-
-    @staticmethod
-    def best(gain):
-        """The hundredth of the coordinates, 64 at least, with the greatest gains, if they have any."""
-        room = min(64 + len(gain) // 100, len(gain))
-        order = np.argsort(-gain, kind="stable")[:room]
-        return np.sort(order[gain[order] > 0])

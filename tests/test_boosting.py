@@ -14,7 +14,8 @@ from strategies import random_X
 
 import sl1max
 from sl1max import AdaBoostClassifier
-from sl1max._core._boosting import Booster
+from sl1max._core._boosting import Booster, weigh_idle
+from sl1max._core._solver import Columns
 from sl1max.datasets import fetch_webkb
 from sl1max.inputs import core_buffers
 
@@ -27,13 +28,14 @@ def make_twin(seed, n_samples=60, n_features=12, values="binary", **options):
     return BoostTwin(X, sign, mass / mass.sum(), **options)
 
 
-def make_booster(twin, dense=False, **options):
-    X = np.asfortranarray(twin.X) if dense else sparse.csc_array(twin.X)
-    binary = not dense and bool((X.data == 1).all())
-    extent = np.append(np.abs(twin.X).max(axis=0), 1.0)
+def make_booster(twin, form="rows"):
+    """By rows, W+ and W- are kept; by columns, or dense, they are taken anew in every round."""
+    X = np.asfortranarray(twin.X) if form == "dense" else sparse.csc_array(twin.X)
+    binary = form != "dense" and bool((X.data == 1).all())
+    columns = Columns(*core_buffers(X, binary), by_rows=form == "rows")
     return Booster(
-        core_buffers(X, binary), extent, twin.sign * twin.mass, exponential=twin.exponential,
-        intercept=twin.intercept, smoothing=twin.smoothing, **options,
+        columns, weigh_idle(columns, twin.mass), twin.sign * twin.mass, exponential=twin.exponential,
+        intercept=twin.intercept, smoothing=twin.smoothing,
     )  # fmt: skip
 
 
@@ -65,13 +67,78 @@ TWINS = st.builds(
 )
 
 
-@given(twin=TWINS, dense=st.booleans(), partial=st.booleans())
-def test_steps_are_those_of_the_twin(twin, dense, partial):
-    booster = make_booster(twin, dense, pricing="partial" if partial else "full")
-    found, losses, _ = run_rounds(booster, 20)
-    expected, expected_losses = twin.run(20, partial)
+@given(twin=TWINS, form=st.sampled_from(["rows", "columns", "dense"]))
+def test_steps_are_those_of_the_twin(twin, form):
+    found, losses, _ = run_rounds(make_booster(twin, form), 20)
+    expected, expected_losses = twin.run(20)
     check_rounds(found, expected)
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-9)
+
+
+def make_rare(seed, n_inside, values, **options):
+    """A class of few among many examples, most of which hold none of the features that tell it from the others."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((600, 200), density=0.02, rng=rng).toarray()
+    X = {"binary": X > 0, "unit": X, "real": X * rng.choice([-3.0, 1.0], X.shape)}[values].astype(float)
+    mass = rng.integers(1, 4, 600)
+    sign = np.where(np.arange(600) < n_inside, 1.0, -1.0)
+    return BoostTwin(X, sign, mass / mass.sum(), **options)
+
+
+@given(
+    twin=st.builds(
+        make_rare,
+        seed=st.integers(0, 10**6),
+        n_inside=st.sampled_from([1, 5, 50, 400]),
+        values=st.sampled_from(["binary", "unit", "real"]),
+        exponential=st.booleans(),
+        intercept=st.booleans(),
+        smoothing=st.sampled_from([0.0, 1e-3]),
+    )
+)
+def test_sums_that_are_kept_choose_as_fresh_ones(twin):
+    kept, fresh = (make_booster(twin, form) for form in ("rows", "columns"))
+    for n_rounds in (1, 30, 170):
+        assert kept.run(n_rounds) == fresh.run(n_rounds)
+        assert kept.objective == pytest.approx(fresh.objective, rel=1e-9)
+    np.testing.assert_array_equal(kept.steps()[0], fresh.steps()[0])
+    np.testing.assert_allclose(kept.steps()[1], fresh.steps()[1], rtol=1e-7)
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_the_first_of_equal_columns_is_chosen(form):
+    twin = make_rare(0, 20, "real", smoothing=1e-3)
+    order = np.random.default_rng(0).permutation(400) % 200
+    booster = make_booster(BoostTwin(twin.X[:, order], twin.sign, twin.mass, smoothing=1e-3), form)
+    booster.run(300)
+    first = np.array([np.flatnonzero(order == column)[0] for column in range(200)])
+    assert set(booster.steps()[0]) <= {*first, 400}
+
+
+def test_a_round_costs_what_its_rows_hold():
+    twin = make_rare(1, 5, "binary", smoothing=1e-3)
+    kept, fresh = (make_booster(twin, form) for form in ("rows", "columns"))
+    kept.run(200), fresh.run(200)
+    looked_at = 200 * 201
+    n_nonzeros = 200 * (np.count_nonzero(twin.X) + 600)
+    assert fresh.counters["nonzeros"] > n_nonzeros
+    assert kept.counters["nonzeros"] - looked_at < 0.2 * n_nonzeros
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_the_end_of_the_rounds(form):
+    """Examples inside and outside the class that nothing tells apart: the optimum is reached."""
+    twin = make_rare(2, 10, "binary", smoothing=1e-3)
+    X, sign = np.vstack([twin.X, twin.X]), np.concatenate([twin.sign, -twin.sign])
+    booster = make_booster(BoostTwin(X, sign, np.full(1200, 1 / 1200), smoothing=1e-3), form)
+    assert booster.run(10**5) == "stalled"
+    assert booster.objective == pytest.approx(np.log(2))
+    two = BoostTwin(np.array([[1.0, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 0]]), np.array([1.0, 1, -1, 1, -1, -1]),
+                    np.full(6, 1 / 6))  # fmt: skip
+    booster = make_booster(two, form)
+    assert booster.run(10**5) == "stalled"
+    weight = two.sign * two.weight(booster.coefficients())
+    np.testing.assert_allclose(weight @ two.features, 0, atol=1e-7)
 
 
 @given(twin=TWINS)
@@ -139,14 +206,6 @@ def test_steps_add_up_and_runs_continue():
     np.testing.assert_allclose(np.bincount(cols, deltas, minlength=151), once.coefficients(), atol=1e-12)
 
 
-def test_partial_pricing_walks_fewer_columns():
-    twin = make_twin(2, n_samples=200, n_features=1000, smoothing=0.01)
-    partial, full = make_booster(twin), make_booster(twin, pricing="full")
-    partial.run(200), full.run(200)
-    assert partial.counters["column_walks"] < 0.5 * full.counters["column_walks"]
-    assert partial.objective < 1.2 * full.objective
-
-
 def test_stop_flag():
     booster = make_booster(make_twin(3))
     assert booster.run(10, np.ones(1, np.int32)) == "interrupted"
@@ -184,7 +243,7 @@ def test_weights_are_those_of_the_twin(loss):
     for c in range(3):
         sign = np.where(y == c, 1.0, -1.0)
         twin = BoostTwin(X, sign, np.full(120, 1 / 120), loss == "exponential", smoothing=1 / 240)
-        rounds, losses = twin.run(30, partial=True)
+        rounds, losses = twin.run(30)
         cols, deltas, _ = zip(*rounds, strict=True)
         expected = np.bincount(cols, deltas, minlength=11) * (2 if loss == "exponential" else 1)
         np.testing.assert_allclose(np.append(estimator.coef_[c], estimator.intercept_[c]), expected, atol=1e-9)

@@ -1,16 +1,19 @@
 import numpy as np
 
+from sl1max._core._solver import Columns
+
+def weigh_idle(columns: Columns, mass: np.ndarray) -> np.ndarray: ...
+
 class Booster:
     def __init__(
         self,
-        buffers: tuple[int, int, np.ndarray | None, np.ndarray | None, np.ndarray | None],
-        extent: np.ndarray,
+        columns: Columns,
+        idle: np.ndarray,
         signed_mass: np.ndarray,
         *,
         exponential: bool = False,
         intercept: bool = True,
         smoothing: float = 0.0,
-        pricing: str = "partial",
     ) -> None: ...
     def run(self, n: int, stop: np.ndarray | None = None) -> str: ...
     def steps(self) -> tuple[np.ndarray, np.ndarray]: ...

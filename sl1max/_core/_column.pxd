@@ -4,7 +4,7 @@ Each walker is written once; the tests on rows and values do not change inside i
 them out of it (measured: no dearer than four copies of the loop). Sums over a gather use several accumulators, since
 without -ffast-math the compiler must not split one.
 """
-from libc.math cimport exp, expm1
+from libc.math cimport exp, expm1, fabs
 
 from sl1max._core._margin cimport margin_weight
 from sl1max._core._types cimport column_t, columns_t, idx_t, pair_t, ptr_t
@@ -16,9 +16,16 @@ cdef extern from *:
        it would lose too many digits. */
     #define SL1MAX_MIN_Z 1e-4
     #define SL1MAX_MAX_Z 1e6
+    /* Rows far apart come from memory one by one, unless they are asked for before they are needed. */
+    #if defined(__GNUC__)
+    #define SL1MAX_PREFETCH(place) __builtin_prefetch(place)
+    #else
+    #define SL1MAX_PREFETCH(place) ((void) (place))
+    #endif
     """
     const double MIN_Z "SL1MAX_MIN_Z"
     const double MAX_Z "SL1MAX_MAX_Z"
+    void prefetch "SL1MAX_PREFETCH"(const void* place) noexcept nogil
 
 
 cdef inline column_t get_column(const columns_t* X, ptr_t j) noexcept nogil:
@@ -73,6 +80,27 @@ cdef inline ptr_t row_axpy(const columns_t* X, ptr_t i, double a, double* vector
     cdef ptr_t p, start = X.row_start[i], end = X.row_start[i + 1]
     for p in range(start, end):
         vector[X.row_cols[p]] += a if X.row_values == NULL else a * X.row_values[p]
+    return end - start
+
+
+cdef inline void expect_row(const columns_t* X, ptr_t i) noexcept nogil:
+    """Row i will be walked soon."""
+    prefetch(X.row_cols + X.row_start[i])
+    prefetch(X.row_cols + X.row_start[i + 1] - 1)
+    if X.row_values != NULL:
+        prefetch(X.row_values + X.row_start[i])
+
+
+cdef inline ptr_t row_axpy_split(const columns_t* X, ptr_t i, double a, double* above, double* below) noexcept nogil:
+    """above += a * max(x, 0) and below += a * max(-x, 0), where x is row i of X; returns its number of nonzeros."""
+    cdef ptr_t p, start = X.row_start[i], end = X.row_start[i + 1]
+    if X.row_values == NULL:
+        return row_axpy(X, i, a, above)
+    for p in range(start, end):
+        if X.row_values[p] > 0.0:
+            above[X.row_cols[p]] += a * X.row_values[p]
+        else:
+            below[X.row_cols[p]] -= a * X.row_values[p]
     return end - start
 
 
@@ -250,11 +278,14 @@ cdef inline pair_t column_split(column_t column, const double* vector) noexcept 
 
 
 cdef inline void column_boost(column_t column, double delta, const double* signed_mass, double* score, double* flow,
-                              bint exponential) noexcept nogil:
-    """score += delta * x and, for the rows it touches, flow = signed_mass * margin_weight."""
+                              double* growth_out, bint exponential) noexcept nogil:
+    """score += delta * x and, for the rows it touches, flow = signed_mass * margin_weight; growth of |flow| in each."""
+    cdef double before
     cdef idx_t i
     cdef ptr_t p
     for p in range(column.size):
         i = row_at(column, p)
+        before = fabs(flow[i])
         score[i] += delta * value_at(column, p)
         flow[i] = signed_mass[i] * margin_weight(score[i] if signed_mass[i] > 0.0 else -score[i], exponential)
+        growth_out[p] = fabs(flow[i]) - before
