@@ -14,24 +14,21 @@ its model means are e^b V_j and what its own rows add to that; a change of e^b, 
 number until somebody needs these.
 
 Classes that compete for the same rows hold each other back: one after the other, each at its optimum, they creep (of
-the violation 0.9 is left after a pass over a thirty-second of SuperTags). Three things cure that. A visit goes beyond
-the optimum of its class, as successive over-relaxation does for linear systems (0.6 is left). Where the sums of the
-classes are what keeps the gap up, a Newton step is made on all intercepts at once. And now and then all weights leap
-along the way of the last passes, until the objective rises: weights of two classes that grow together change hardly
-anything but the penalty.
+the violation 0.9 is left after a pass over a thirty-second of SuperTags). So visits are where it begins; then Newton
+steps are made on the weights and violators of all classes at once (`sl1max.coupled`), each followed by visits to
+classes that are still far off, and by steps on all intercepts: the sums of the classes weigh most in the gap.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from sl1max._core._solver import Columns, Problem, Solver
+from sl1max.coupled import Quadratic, sample_cells
 
 LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
@@ -39,18 +36,14 @@ FAR = 300.0  # a log of Z beyond which no class is light, since exp would overfl
 LEAST_ROOM = 100  # violators that a visit takes in, if there are as many; and ten times the root of the examples
 MAX_ROUNDS = 10  # of the solver in one visit
 EARLY = 3.0  # a violation beyond which it does not matter how large it is
-OVER = 1.5  # how far beyond its optimum a class goes: see `Visit._overshoot`
-PASSES_A_LEAP = 5
-LAST_PASSES = 2  # whose way a leap goes on with
-LONGEST_LEAP = 2000.0
-NEAR = 30.0  # violations, against the goal, from which on the sums of the classes matter
-BATCH = 2  # classes that are visited, or priced, at once if there are threads for them
-URGENT = 0.03  # of the worst violation: classes with less can wait, unless they are among the FEW worst
-CYCLES = 6  # of visits in one pass, once few classes violate; in the last two none goes beyond its optimum
-FEW = 0.25  # share of the classes
-STABLE = 0.1  # share of the weights that may come or go in a visit that does
+BATCH = 2  # classes that are visited at once if there are threads for them
+SIDE_BY_SIDE = 8  # classes that are priced at once
+FIRST_PASSES = 2  # of visits alone
+FAR_OFF = 0.3  # a violation that makes a class be visited after a step
+PRECISION = 0.05  # of a step, against the violation
+HALVINGS = 5  # of a step that are tried
+BALANCES = 2  # steps on all intercepts
 MOST = 1 - 1e-15  # a probability that leaves something for the other classes
-TINY = np.finfo(float).tiny
 NONE = np.empty(0, np.int32)
 
 
@@ -80,8 +73,8 @@ class Price:
 
     Attributes
     ----------
-    missing : float
-        p~(c) - q(c).
+    share, missing : float
+        q(c), and p~(c) - q(c).
     ratio : float
         The largest |p[f] - p~[f]| / beta.
     violation : float
@@ -90,17 +83,24 @@ class Price:
         sum beta |lam| and lam . (p[f] - p~[f]).
     least : float
         Log of the least probability of the class, or less.
-    violators : ndarray
-        Features to take in, the most urgent ones.
+    work : ndarray
+        Features with a weight, and the violators to take in, the most urgent ones; ascending.
+    weights, beta, gradient, mean : ndarray
+        Of these: lam, beta, q[f] - p~[f] and q[f].
     """
 
+    share: float
     missing: float
     ratio: float
     violation: float
     penalty: float
     slope: float
     least: float
-    violators: np.ndarray
+    work: np.ndarray
+    weights: np.ndarray
+    beta: np.ndarray
+    gradient: np.ndarray
+    mean: np.ndarray
 
 
 class ByClassSolver:
@@ -146,7 +146,8 @@ class ByClassSolver:
         self._own = threading.local()  # an array of zeros for the scores
         self._label_entropy = label_entropy
         self._prices = None
-        self._way = []  # weights and intercepts before the last passes
+        self._cells = None  # of all classes, as `Quadratic` takes them
+        self._share = None  # of each class, when Z was last computed from the weights
         self.objective_zero = float(-(prior @ np.log(prior)) if intercept else np.log(n_classes))
         self.objective = self.objective_zero
         self.dual_gap = np.inf
@@ -178,8 +179,7 @@ class ByClassSolver:
             if k == n:
                 return "running"
             before = self.objective, self.dual_gap
-            self._way = [*self._way, (list(self.weights), self.b.copy())][-LAST_PASSES:]
-            if not self._visit_all(stop) or not self._price_all(stop):
+            if not self._improve(stop) or not self._price_all(stop):
                 return "interrupted"  # objective and gap are those of the last prices, and have not become worse
             if self.objective >= before[0] and self.dual_gap >= before[1] > self.tol * self.objective_zero:
                 return "stalled"
@@ -245,32 +245,105 @@ class ByClassSolver:
         scores[rows] = 0.0
         return score
 
-    # Visits
+    # Visits and steps
 
-    def _visit_all(self, stop):
-        """Solve the classes that violate, the frequent ones first; False if that was interrupted."""
+    def _improve(self, stop):
+        """Visits at first, then steps; False if that was interrupted."""
         prices, self._prices = self._prices, None
-        goal = self._goal()
-        violation = np.minimum([price.violation for price in prices], EARLY)
-        least = max(0.3 * goal, min(URGENT * violation.max(), np.quantile(violation, 1 - FEW)))
-        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if violation[c] > least]
         self.n_iter += 1
+        far = violating = np.array([price.violation for price in prices]) > 0.3 * self._goal()
+        if self.n_iter <= FIRST_PASSES:
+            return self._visit(prices, violating, stop)
+        quadratic = Quadratic(self.columns, self.mass, prices, self._cells, self.has_intercept)
+        self._cells = None
+        excess = np.array([price.ratio for price in prices]) - 1
+        if not quadratic.solve(max(0.3 * self._goal(), PRECISION * min(excess.max(), 1.0)), stop):
+            return False
+        moved = self._step(quadratic, stop)
+        if moved:
+            far = excess > FAR_OFF
+        return moved is not None and self._visit(prices, far, stop) and self._balance(quadratic, stop)
+
+    def _visit(self, prices, chosen, stop):
+        """Solve some classes, the frequent ones first; False if that was interrupted."""
+        goal = self._goal()
 
         def solve(c):
-            visit = Visit(self, c, prices[c].violators)
-            return visit, visit.solve(0.1 * max(goal, 0.3**cycle * violation[c]), stop)
+            visit = Visit(self, c, prices[c].work)
+            return visit, visit.solve(0.1 * np.clip(prices[c].violation, goal, EARLY), stop)
 
-        n_cycles = CYCLES if len(order) <= FEW * len(prices) else 1
-        for cycle in range(n_cycles):
-            over = OVER if cycle == 0 or cycle < n_cycles - 2 else 1.0
-            for batch in batches(order):
-                self.reciprocals()  # here, not in a thread
-                for visit, weights in self._map(solve, batch):
-                    if weights is None:
-                        return False
-                    visit.take(weights, over)
-        if self.n_iter % PASSES_A_LEAP == 0:
-            self._leap()
+        order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if chosen[c]]
+        for batch in batches(order, BATCH):
+            self.reciprocals()  # here, not in a thread
+            for visit, weights in self._map(solve, batch):
+                if weights is None:
+                    return False
+                visit.take(weights)
+        return True
+
+    def _step(self, quadratic, stop):
+        """Move all classes by the step or a part of it; returns whether that was of use, None if interrupted."""
+
+        def part(length):
+            weights, rise = quadratic.moved(length)
+            return weights, self.b + rise
+
+        return self._try((part(0.5**k) for k in range(HALVINGS)), stop)
+
+    def _balance(self, quadratic, stop):
+        """Give the classes their sums, by all intercepts at once; False if that was interrupted."""
+        moved = self.has_intercept
+        for _ in range(BALANCES):
+            if moved:
+                if not self._refresh(stop):
+                    return False
+                rise = quadratic.balance(self.tasks.prior - self._share, self._share)
+                moved = self._try([(self.weights, self.b + rise)], stop)
+        return moved is not None
+
+    def _try(self, candidates, stop):
+        """Take the first (weights, intercepts) that make the objective fall.
+
+        Returns whether there are any; None if that was interrupted. Unless some are taken all is as before, also if
+        something is raised, as by Ctrl-C.
+        """
+        self.settle()
+        before = self.weights, self.b, self.log_zs
+        value, taken = self._loss() + self._penalty(), False
+        try:
+            for weights, b in candidates:
+                self.weights, self.b = weights, b
+                if not self._refresh(stop):
+                    return None
+                taken = self._loss() + self._penalty() < value
+                if taken:
+                    return True
+                self.weights, self.b, self.log_zs = before
+                self._reciprocals = None
+            return False
+        finally:
+            if not taken:
+                self.weights, self.b, self.log_zs = before
+                self._reciprocals = None
+
+    def _refresh(self, stop):
+        """Z from the weights, and the shares of the classes by the Z before; False if that was interrupted."""
+        self.settle()
+        ledger = Ledger(self)
+        if not self._for_all(ledger.add_up, ledger.enter_parts, stop):
+            return False
+        self.log_zs = self.log_zs + np.log(ledger.total())
+        self._reciprocals = None
+        self._share = ledger.share
+        return True
+
+    def _for_all(self, look, enter, stop):
+        """Enter what a look at each class gives, in their order; False if that was interrupted."""
+        for batch in batches(range(len(self.b)), SIDE_BY_SIDE):
+            if stop is not None and stop[0]:
+                return False
+            for entry in self._map(look, batch):
+                enter(*entry)
         return True
 
     def _map(self, function, values):
@@ -280,92 +353,29 @@ class ByClassSolver:
         if self._threads is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._threads = ThreadPoolExecutor(min(self._n_threads, BATCH))
+            self._threads = ThreadPoolExecutor(min(self._n_threads, SIDE_BY_SIDE))
         return list(self._threads.map(function, values))
 
     def _goal(self):
         """The violation to come down to: the gap is about the worst one times the objective."""
         return self.tol * self.objective_zero / self.objective
 
-    def _leap(self):
-        """Go on along the way of the last passes, twice as far each time while the objective falls."""
-        first, first_b = self._way[0]
-        last, last_b = self.weights.copy(), self.b.copy()
-
-        def go(length):
-            for c, (cols, values) in enumerate(last):
-                cols, values = extrapolate(*first[c], cols, values, length)
-                Visit(self, c, cols).move(cols, values, last_b[c] + length * (last_b[c] - first_b[c]))
-            self.settle()
-            return self._loss() + self._penalty()
-
-        length, best = 2.0, self._loss() + self._penalty()
-        with self._trying():
-            while length < LONGEST_LEAP and (value := go(length)) < best:
-                length, best = 2 * length, value
-            go(0.5 * length if length > 2 else 0.0)
-
-    @contextlib.contextmanager
-    def _trying(self):
-        """Put the weights back if something is raised meanwhile, as by Ctrl-C; not Z: nobody goes on after that."""
-        weights, b = self.weights.copy(), self.b.copy()
-        try:
-            yield
-        except BaseException:
-            self.weights, self.b = weights, b
-            raise
-
     # Prices and the certificate
 
     def _price_all(self, stop):
-        """Prices of all classes and the duality gap; False if that was interrupted.
-
-        Where it is the sums of the classes that keep the gap up, their intercepts are balanced and all is priced again.
-        """
-        for last in (False, True):
-            self.settle()
-            ledger = Ledger(self)
-            for batch in batches(range(len(self.b))):
-                if stop is not None and stop[0]:
-                    return False
-                for entry in self._map(ledger.look_at, batch):
-                    ledger.enter(*entry)
-            self.shift(slice(None), np.log(ledger.total()))
-            own, given = self._certify(ledger)
-            if last or own > NEAR * self._goal() or given < 0.5 * max(own, self._goal()):
-                break
-            self._balance(ledger)
-        self._prices = ledger.prices
+        """Prices of all classes and the duality gap; False if that was interrupted."""
+        self.settle()
+        ledger = Ledger(self)
+        ledger.price_base()
+        if not self._for_all(ledger.look_at, ledger.enter, stop):
+            return False
+        self.shift(slice(None), np.log(ledger.total()))
+        self._certify(ledger)
+        self._prices, self._cells = ledger.prices, ledger.cells
         return True
 
-    def _balance(self, ledger):
-        """A Newton step on all intercepts: diag(q(c)) - sum_i u_i q_i q_i' is their Hessian.
-
-        What is notable of q_i is known; the rest of it is taken as spread over the classes alike in all rows.
-        """
-        share = ledger.share
-        probs = ledger.notable()
-        tail = np.maximum(share - probs.T @ self.mass, 0.0)
-        row_tail = np.maximum(1 - probs.sum(axis=1), 0.0)
-        spread = tail / max(tail.sum(), TINY)
-        row_tail *= tail.sum() / max(weigh(row_tail, self.mass), TINY)
-
-        def product(v):
-            mean = self.mass * (probs @ v + row_tail * (spread @ v))
-            return share * v - probs.T @ mean - spread * (row_tail @ mean)
-
-        rise = conjugate_gradients(product, self.tasks.prior - share, 1 / share)
-        start, loss = self.b.copy(), self._loss()
-        with self._trying():
-            for length in (1.0, 0.5, 0.25, 0.0):
-                for c, b in enumerate(start + length * rise):
-                    Visit(self, c, NONE).move(*self.weights[c], b)
-                self.settle()
-                if self._loss() <= loss:
-                    break
-
     def _certify(self, ledger):
-        """The duality gap; returns the worst violation, and what missing sums add to it.
+        """The duality gap.
 
         Classes with more than their share give of every cell in proportion; what a row has to give goes to those with
         less in proportion to what they miss. So rows and classes have their sums; then p~ is mixed in.
@@ -373,7 +383,7 @@ class ByClassSolver:
         tasks, prices = self.tasks, ledger.prices
         penalty = sum(price.penalty for price in prices)
         slope = sum(price.slope for price in prices)
-        own = ratio = max(price.ratio for price in prices)
+        ratio = max(price.ratio for price in prices)
         missed = sum(max(price.missing, 0.0) for price in prices)
         divergence = 0.0
         if missed > 0:
@@ -393,7 +403,6 @@ class ByClassSolver:
         self._least = max(self._least, self.objective - gap)
         self.dual_gap = self.objective - self._least
         self.worst = ratio
-        return own - 1, ratio - own
 
     def _penalty(self):
         return float(sum(np.abs(values) @ self.tasks.beta(c)[cols] for c, (cols, values) in enumerate(self.weights)))
@@ -412,6 +421,7 @@ class Reciprocals:
         self.first = flow.sum()
         self.second = weigh(flow, self.each)
         self.least, self.greatest = log_zs.min(), log_zs.max()
+        self.cumulated = np.cumsum(self.each)
 
 
 class Ledger:
@@ -424,12 +434,17 @@ class Ledger:
         self._owner = owner
         self._z = owner.reciprocals()
         n_rows = len(owner.mass)
-        self._base = owner.columns.price(owner._all_rows, owner.mass * self._z.each, 0.0)
+        self._base = None
         self._total, self._given = np.zeros(n_rows), np.zeros(n_rows)
         self._common_total = self._common_given = 0.0
-        self._notable = []
+        self.cells = []
         self.share = np.zeros(len(owner.b))
         self.prices = []
+
+    def price_base(self):
+        """The model means of a class with all scores zero."""
+        owner = self._owner
+        self._base = owner.columns.price(owner._all_rows, owner.mass * self._z.each, 0.0)
 
     def total(self):
         """Sum of the probabilities of every row: one, but for rounding."""
@@ -439,52 +454,47 @@ class Ledger:
         """What every row has to give away."""
         return self._given + self._common_given * self._z.each
 
-    def notable(self):
-        """The probabilities that are, a csr_array (n_samples, n_classes)."""
-        rows, probs = zip(*self._notable, strict=True)
-        indptr = np.concatenate([[0], np.cumsum([len(part) for part in rows])])
-        shape = len(self._owner.mass), len(rows)
-        return sparse.csc_array((np.concatenate(probs), np.concatenate(rows), indptr), shape=shape).tocsr()
+    def add_up(self, c):
+        """The probabilities of a class; returns what `enter_parts` takes."""
+        owner, z = self._owner, self._z
+        cols, values = owner.weights[c]
+        rows = owner.columns.touched_rows(cols.astype(np.int64), NONE)
+        if owner.is_light(c, len(rows)):
+            score = owner.scores_at(cols, values, owner.b[c], rows)
+            common = np.exp(owner.b[c])
+            prob = np.exp(score) * z.each[rows]
+            return c, rows, rows, prob, prob - common * z.each[rows], common, score.min(initial=owner.b[c])
+        score = owner.scores_at(cols, values, owner.b[c], slice(None))
+        prob = np.exp(score - owner.log_zs)
+        return c, slice(None), owner._all_rows, prob, prob, 0.0, score.min()
+
+    def enter_parts(self, c, index, rows, prob, above, common, lowest):
+        """Add up a class, which has q in some rows, and in these so much more than the common part over Z of all."""
+        self.share[c] = common * self._z.first + weigh(above, self._owner.mass[index])
+        self._total[index] += above
+        self._common_total += common
 
     def look_at(self, c):
         """Price a class; returns what `enter` takes."""
         owner, z = self._owner, self._z
-        cols, values = owner.weights[c]
-        b, mass = owner.b[c], owner.mass
-        rows = owner.columns.touched_rows(cols.astype(np.int64), NONE)
-        if owner.is_light(c, len(rows)):
-            score = owner.scores_at(cols, values, b, rows)
-            common = np.exp(b)
-            prob = np.exp(score) * z.each[rows]
-            above = prob - common * z.each[rows]
-            flow = mass[rows] * above
-            mean = owner.columns.price(rows, flow, 0.0)
+        parts = self.add_up(c)
+        _, index, rows, prob, above, common, lowest = parts
+        flow = owner.mass[index] * above
+        mean = owner.columns.price(rows, flow, 0.0)
+        if common:
             mean += common * self._base
-            share = common * z.first + flow.sum()
-            lowest = score.min(initial=b)
-            index = rows
-        else:
-            index, rows, common = slice(None), owner._all_rows, 0.0
-            score = owner.scores_at(cols, values, b, index)
-            above = prob = np.exp(score - owner.log_zs)
-            flow = mass * prob
-            mean = owner.columns.price(rows, flow, 0.0)
-            share = flow.sum()
-            lowest = score.min()
-        price, taken = self._price(c, mean, share, lowest - z.greatest)
-        seen = prob > NOTABLE
-        return c, price, share, taken, (index, above, common), (rows[seen], prob[seen])
+        price, taken = self._price(c, mean, common * z.first + flow.sum(), lowest - z.greatest)
+        cells = sample_cells(rows, prob, common * z.cumulated if common else None, NOTABLE)
+        return price, taken, parts, cells
 
-    def enter(self, c, price, share, taken, parts, notable):
-        """Add a class up, in the order of the classes."""
-        index, above, common = parts
-        self._total[index] += above
-        self._common_total += common
+    def enter(self, price, taken, parts, cells):
+        """Add up a class and note its price."""
+        self.enter_parts(*parts)
+        _, index, _, _, above, common, _ = parts
         if taken > 0:
             self._given[index] += taken * above
             self._common_given += taken * common
-        self.share[c] = share
-        self._notable.append(notable)
+        self.cells.append(cells)
         self.prices.append(price)
 
     def _price(self, c, mean, share, least):
@@ -499,15 +509,24 @@ class Ledger:
         excess[cols] = 0
         slack = np.abs(gradient[cols] / beta[cols] + np.sign(values)).max(initial=0.0)
         violation = max((excess / beta).max(initial=0.0), slack)
+        work = np.union1d(cols, self._violators(excess, c))
+        weights = np.zeros(len(work))
+        weights[np.searchsorted(work, cols)] = values
+        work_gradient = gradient[work]
         gradient -= taken * mean
         price = Price(
+            share=float(share),
             missing=float(missing),
             ratio=float((np.abs(gradient) / beta).max(initial=0.0)),
             violation=float(violation),
             penalty=float(np.abs(values) @ beta[cols]),
             slope=float(values @ gradient[cols]),
             least=float(least),
-            violators=self._violators(excess, c),
+            work=work,
+            weights=weights,
+            beta=beta[work],
+            gradient=work_gradient,
+            mean=mean[work],
         )
         return price, taken
 
@@ -525,12 +544,12 @@ class Ledger:
 class Visit:
     """A class with a working set: the rows that it touches, their scores and Z, and what the other rows add up to."""
 
-    def __init__(self, owner: ByClassSolver, c, violators):
+    def __init__(self, owner: ByClassSolver, c, work):
         self._owner = owner
         self._c = c
         self._b = owner.b[c]
         self._cols, self._values = owner.weights[c]
-        self._work = np.union1d(self._cols, violators).astype(np.int64)
+        self._work = np.union1d(self._cols, work).astype(np.int64)
         self._held, self._share = owner.tasks.examples(c)
         self._rows = owner.columns.touched_rows(self._work, self._held)
         self._score = owner.scores_at(self._cols, self._values, self._b, self._rows)
@@ -573,11 +592,12 @@ class Visit:
                 break
         return solver.weights[0]
 
-    def take(self, new, over):
-        """Move to new weights or a little beyond, unless other classes that have moved meanwhile make that worse."""
+    def take(self, new):
+        """Move to new weights, unless other classes that have moved meanwhile make that worse."""
         self._look()
-        if not self._move_to(self._overshoot(new, over)):
-            self._move_to(new)
+        slots = np.flatnonzero(new[:-1])
+        b = new[-1] if self._owner.has_intercept else 0.0
+        self.move(self._work[slots].astype(np.int32), new[slots], b, only_if_better=True)
 
     def _solver(self):
         """The core's solver of the class on its rows, and on one more for all others.
@@ -609,31 +629,14 @@ class Visit:
         scale = -prior * np.log(prior) - (1 - prior) * np.log1p(-prior)
         return Solver(problem, tol=1e-12, warm_start=start, objective_zero=scale, tight=False)
 
-    def _overshoot(self, new, over):
-        """Weights, intercept last, so many times their change from the old ones, if they have about the old support."""
-        old = np.zeros(len(new))
-        old[np.searchsorted(self._work, self._cols)] = self._values
-        old[-1] = self._b
-        kept = (old != 0) & (new != 0)
-        if np.count_nonzero(kept[:-1]) < (1 - STABLE) * np.count_nonzero(new[:-1]):
-            return new
-        beyond = np.where(kept, old + over * (new - old), new)
-        beyond[:-1] = np.where(beyond * new < 0, new, beyond)[:-1]
-        return beyond
-
-    def _move_to(self, new):
-        slots = np.flatnonzero(new[:-1])
-        b = new[-1] if self._owner.has_intercept else 0.0
-        return self.move(self._work[slots].astype(np.int32), new[slots], b, only_if_better=True)
-
     def move(self, cols, values, b, only_if_better=False):
-        """Give the class other weights, on columns of the working set; whether that was done."""
+        """Give the class other weights, on columns of the working set."""
         owner, c, rows = self._owner, self._c, self._rows
         change = owner.scores_at(cols, values, b, rows) - self._score
         z_change = np.log1p(self._prob * np.expm1(change))
         rise = b - self._b
         if only_if_better and not self._objective_change(cols, values, rise, z_change) <= 0:
-            return False
+            return
         owner.weights[c] = cols, values
         owner.b[c] = b
         if self._light:
@@ -643,7 +646,6 @@ class Visit:
             owner.settle()
             owner.shift(rows, z_change)
             owner.shift(self._others, np.log1p(self._other_prob * np.expm1(rise)))
-        return True
 
     def _objective_change(self, cols, values, rise, z_change):
         """Exact for the rows that the class touches; for the others to second order."""
@@ -656,38 +658,11 @@ class Visit:
         return loss + np.abs(values) @ beta[cols] - np.abs(self._values) @ beta[self._cols]
 
 
-def batches(values):
+def batches(values, size):
     """So many at a time."""
-    return [values[k : k + BATCH] for k in range(0, len(values), BATCH)]
-
-
-def extrapolate(old_cols, old_values, cols, values, length):
-    """Sparse weights, so many times their change beyond them; none changes its sign, and none that is new goes on."""
-    _, slots, old_slots = np.intersect1d(cols, old_cols, assume_unique=True, return_indices=True)
-    beyond = values.copy()
-    beyond[slots] += length * (values[slots] - old_values[old_slots])
-    kept = beyond * values > 0
-    return cols[kept], beyond[kept]
-
-
-def conjugate_gradients(product, target, preconditioner, precision=1e-3, max_steps=300):
-    """About the solution of product(x) = target, for a symmetric positive semidefinite product."""
-    solution, residual = np.zeros(len(target)), target.copy()
-    direction = preconditioner * residual
-    norm = first = residual @ direction
-    for _ in range(max_steps):
-        image = product(direction)
-        curvature = direction @ image
-        if not curvature > 0 or norm <= precision**2 * first:
-            break
-        solution += norm / curvature * direction
-        residual -= norm / curvature * image
-        better = preconditioner * residual
-        norm, old = residual @ better, norm
-        direction = better + norm / old * direction
-    return solution
+    return [values[k : k + size] for k in range(0, len(values), size)]
 
 
 def weigh(values, mass):
     """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
-    return float(np.einsum("i,i", values, mass))
+    return np.einsum("...i,i->...", values, mass)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._core._solver import Problem, Solver
-from sl1max.by_class import ByClassSolver, ClassTasks
+from sl1max.by_class import ByClassSolver, ClassTasks, weigh
 from sl1max.inputs import Data
 from sl1max.merged import MergedSolver
 from sl1max.model import Model
@@ -521,8 +521,3 @@ REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
 UNFINISHED = {
     "objective": np.nan, "objective_zero": np.nan, "dual_gap": np.inf, "converged": False, "status": "unfinished",
 }  # fmt: skip
-
-
-def weigh(values, mass):
-    """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
-    return np.einsum("...i,i->...", values, mass)

@@ -14,7 +14,7 @@ from scipy import sparse
 import sl1max
 from sl1max import by_class, engine, reduction
 from sl1max._core._solver import Columns
-from sl1max.by_class import ByClassSolver, conjugate_gradients, extrapolate
+from sl1max.by_class import ByClassSolver
 from sl1max.exceptions import FitMemoryError
 
 
@@ -156,6 +156,15 @@ class TestBadLuck:
         ours, theirs = fit_both(X, y, beta=1e-6, tol=1e-4)
         assert_certified(ours, theirs, 1e-4)
 
+    def test_a_step_that_is_of_no_use_gives_way_to_visits(self, one_by_one, monkeypatch):
+        X, y = made()
+        optimum = sl1max.fit(X, y, tol=1e-4)
+        monkeypatch.setattr(by_class, "HALVINGS", 0)
+        monkeypatch.setattr(by_class, "BALANCES", 0)
+        model = sl1max.fit(X, y, tol=1e-2, max_iter=500)
+        assert model.converged
+        assert model.objective - optimum.objective <= model.dual_gap
+
     def test_max_iter(self, one_by_one):
         X, y = made()
         with pytest.warns(sl1max.ConvergenceWarning, match="max_iter"):
@@ -190,25 +199,32 @@ class TestStopping:
         assert model.weights.nnz and not model.converged
         assert model.objective - optimum.objective <= model.dual_gap
 
-    @pytest.mark.parametrize("within", ["_leap", "_balance"])
-    def test_ctrl_c_while_weights_are_tried(self, one_by_one, monkeypatch, within):
+    @pytest.mark.parametrize("within", ["_step", "_balance"])
+    @pytest.mark.parametrize("raising", [True, False])
+    def test_interrupted_while_weights_are_tried(self, one_by_one, monkeypatch, within, raising):
         X, y = made()
         solver = make_solver(X, y, 1e-6)
-        original, move, seen = getattr(ByClassSolver, within), by_class.Visit.move, []
+        stop = np.zeros(1, np.int32)
+        original, add_up, seen = getattr(ByClassSolver, within), by_class.Ledger.add_up, []
 
         def watch(owner, *arguments):
             seen.append((owner.coefficients(), owner.intercept()))
-            monkeypatch.setattr(by_class.Visit, "move", interrupt)
-            original(owner, *arguments)
+            monkeypatch.setattr(by_class.Ledger, "add_up", interrupt)
+            monkeypatch.setattr(by_class, "SIDE_BY_SIDE", 1)
+            return original(owner, *arguments)
 
-        def interrupt(visit, *arguments, **named):
-            if visit._c == 4:
+        def interrupt(ledger, c):
+            if c == 4 and raising:
                 raise KeyboardInterrupt
-            return move(visit, *arguments, **named)
+            stop[0] = c == 4
+            return add_up(ledger, c)
 
         monkeypatch.setattr(ByClassSolver, within, watch)
-        with pytest.raises(KeyboardInterrupt):
-            solver.run(100)
+        if raising:
+            with pytest.raises(KeyboardInterrupt):
+                solver.run(100, stop)
+        else:
+            assert solver.run(100, stop) == "interrupted"
         ((coefficients, intercept),) = seen
         for now, before in zip(solver.coefficients(), coefficients, strict=True):
             assert_array_equal(now, before)
@@ -291,15 +307,3 @@ class TestPieces:
         score = np.ones(X.shape[0])
         columns.add_scores(np.array([3, 59], np.int32), np.array([0.5, -2.0]), score)
         assert_allclose(score, 1 + X[:, [3, 59]] @ [0.5, -2.0])
-
-    def test_conjugate_gradients_of_a_singular_system(self):
-        A = np.diag([1.0, 2.0, 3.0]) - np.outer([1, 2, 3], [1, 2, 3]) / 6
-        target = np.array([0.5, -1.0, 0.5])
-        found = conjugate_gradients(lambda v: A @ v, target, 1 / np.diag(A), precision=1e-10)
-        assert_allclose(A @ found, target, atol=1e-9)
-
-    def test_extrapolate_stops_at_zero(self):
-        old = np.array([1, 2, 5]), np.array([1.0, 2.0, 3.0])
-        cols, values = extrapolate(*old, np.array([1, 2, 7]), np.array([1.5, 1.0, 4.0]), 2.0)
-        assert_array_equal(cols, [1, 7])
-        assert_allclose(values, [2.5, 4.0])
