@@ -31,6 +31,7 @@ from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
 
 DATA_SETS = ("webkb", "reuters", "supertags")
 REPRODUCED = ("AdaBoost", "Linear SVM", "Q1", "Q2", "Q3", "Q1(lambda^c)", "Q3(lambda^c)")
+REPRODUCED_BETAS = (0.5, 0.9)
 OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
 CELLS_AT_ONCE = 1 << 22  # examples x classes of a prediction held in memory
 
@@ -98,13 +99,13 @@ examples:
 output: Table 3 of the paper, the errors of AdaBoost, linear SVMs and the five models, with the paper's figure
 beside ours; and Table 4, weights and training times for two strengths of the regularisation. AdaBoost and the
 SVMs need scikit-learn. WebKB comes with the package and takes seconds. Reuters-21578 takes minutes, SuperTags
-(a public stand-in) many hours; they are looked for in the folder that SL1MAX_DATA names, then downloaded.
+(a public stand-in) hours; they are looked for in the folder that SL1MAX_DATA names, then downloaded.
 
 examples:
   sl1max reproduce webkb
   sl1max reproduce reuters --tokenisation pairs --jobs 4
   sl1max reproduce webkb --markdown webkb.md --plot webkb.png --json
-  sl1max reproduce supertags --keep supertags --only Q2 --progress 2> supertags.log
+  sl1max reproduce supertags --keep supertags --only Q2 --beta 0.9 --progress 2> supertags.log
   sl1max reproduce supertags --keep supertags --report
 """,
 }
@@ -347,6 +348,10 @@ def _add_reproduce(commands):
     command.add_argument(
         "--only", action="append", choices=REPRODUCED, metavar="ROW",
         help=f"train one row of the table, and others if given again: {', '.join(REPRODUCED)}",
+    )  # fmt: skip
+    command.add_argument(
+        "--beta", action="append", type=float, choices=REPRODUCED_BETAS,
+        help="train at one of the two betas of Table 4; Table 3 is at 0.5",
     )  # fmt: skip
     command.add_argument("--every", type=_positive, default=1, metavar="N", help="take one of N examples, as a trial")
     command.add_argument(
@@ -741,6 +746,7 @@ def reproduce(args):
         "tokenisation": args.tokenisation,
         "every": args.every,
         "rows": [] if args.report else args.only,
+        "betas": args.beta or REPRODUCED_BETAS,
         "folder": args.keep,
         "settings": paper.Settings(args.tol, args.jobs, progress.watch if progress else None),
         "progress": progress,

@@ -57,9 +57,7 @@ PAPER_COSTS = {
     "Q3(lambda^c)": {BETA: (41_000, 46.65), STRONGER_BETA: (24_000, 46.40)},
 }
 TITLES = {"reuters": "Reuters", "webkb": "WebKB", "supertags": "SuperTags"}
-SUPERTAGS_WARNING = (
-    "supertags at full size, 938,455 tokens and 4755 classes, takes many hours and several gigabytes"
-)
+SUPERTAGS_WARNING = "supertags at full size, 938,455 tokens and 4755 classes, takes hours and several gigabytes"
 
 
 # Learners
@@ -265,6 +263,7 @@ def run(
     tokenisation="zones",
     every=1,
     rows=None,
+    betas=(BETA, STRONGER_BETA),
     folder=None,
     settings=None,
     progress=None,
@@ -282,9 +281,11 @@ def run(
         Take every so manieth example only.
     rows : list of str, optional
         Train these learners only, whether or not the paper has them on the set.
+    betas : sequence of float
+        Train at these of the paper's two betas only.
     folder : path-like, optional
-        Where measurements and unfinished fits are kept. What is there is not trained again, and cells of learners
-        that are not among `rows` are taken from there.
+        Where measurements and unfinished fits are kept. What is there is not trained again, and cells that are not
+        among `rows` and `betas` are taken from there.
     settings : Settings, optional
     progress : Progress, optional
 
@@ -297,7 +298,8 @@ def run(
     column = Column(name, f"{data!r}"[1:-1].removeprefix("Dataset "))
     fits = plan(column, list(data.splits()), rows, folder, settings)
     measured = {fit: fit.kept and fit.kept.load() for fit in fits}
-    to_do = [fit for fit in fits if measured[fit] is None and (rows is None or fit.row in rows)]
+    wanted = [fit for fit in fits if fit.beta in betas and (rows is None or fit.row in rows)]
+    to_do = [fit for fit in wanted if measured[fit] is None]
     with progress.over(len(to_do)) if progress else contextlib.nullcontext():
         for number, fit in enumerate(to_do):
             if progress:
@@ -312,7 +314,14 @@ def run(
             column.cells[row, beta] = join(found)
             column.circumstances += [split["circumstances"] for split in found]
     column.circumstances = list(dict.fromkeys(column.circumstances))
+    column.notes += notes_on_absent(column)
     return column
+
+
+def notes_on_absent(column: Column) -> list[str]:
+    """Of rows that the paper leaves blank on a set, as far as they were not asked for."""
+    absent = [row for row in PAPER_ERRORS if column.name not in PAPER_ERRORS[row] and (row, BETA) not in column.cells]
+    return [f"{', '.join(absent)}: blank in the paper too, trained by --only"] if absent else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,17 +345,23 @@ class Fit:
 
 
 def plan(column: Column, splits, rows, folder, settings) -> list[Fit]:
-    """All fits that a column is made of."""
+    """All fits that a column is made of; rows that the paper lacks if they are wanted, or kept."""
     fits = []
     for beta in (BETA, STRONGER_BETA):
-        for row in rows_of(column.name, beta, rows):
-            for k, split in enumerate(splits):
-                kept = None
-                if folder is not None:
-                    path = Path(folder) / f"{file_name(column.name, row, f'{beta:g}', k)}.json"
-                    kept = Kept(path, {"data": column.data, "tol": settings.tol})
-                fits.append(Fit(row, beta, k, len(splits), split, kept))
+        listed = rows_of(column.name, beta, rows)
+        for row in table_rows(beta):
+            places = [place(column, row, beta, k, folder, settings) for k in range(len(splits))]
+            if row in listed or any(kept and kept.path.exists() for kept in places):
+                fits += [Fit(row, beta, k, len(splits), splits[k], kept) for k, kept in enumerate(places)]
     return fits
+
+
+def place(column, row, beta, number, folder, settings) -> Kept | None:
+    """Where a fit is kept, if it is."""
+    if folder is None:
+        return None
+    path = Path(folder) / f"{file_name(column.name, row, f'{beta:g}', number)}.json"
+    return Kept(path, {"data": column.data, "tol": settings.tol})
 
 
 def load(name: str, tokenisation: str, warn=True) -> Dataset:
@@ -366,10 +381,14 @@ def thin(data: Dataset, every: int) -> Dataset:
     return replace(data, name=f"{data.name}, one of {every}", extras={}, **taken)
 
 
+def table_rows(beta: float) -> list[str]:
+    """All rows of Table 3, or of Table 4 for the stronger beta."""
+    return list(PAPER_ERRORS if beta == BETA else PAPER_COSTS)
+
+
 def rows_of(name: str, beta: float, wanted=None) -> list[str]:
-    """The rows that the paper has for a data set, or that are wanted: Table 3, Table 4 for the stronger beta."""
-    rows = PAPER_ERRORS if beta == BETA else PAPER_COSTS
-    return [row for row in rows if name in PAPER_ERRORS[row] or row in (wanted or ())]
+    """The rows that the paper has for a data set, or that are wanted."""
+    return [row for row in table_rows(beta) if name in PAPER_ERRORS[row] or row in (wanted or ())]
 
 
 def measure(fit: Fit, settings: Settings) -> dict:

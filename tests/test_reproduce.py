@@ -141,7 +141,7 @@ def test_rows_of_supertags():
 
 def test_supertags_warns_first(monkeypatch):
     monkeypatch.setattr(reproduce, "fetch_supertags", small_webkb)
-    with pytest.warns(UserWarning, match="many hours"):
+    with pytest.warns(UserWarning, match="takes hours"):
         reproduce.load("supertags", "unigram")
 
 
@@ -240,10 +240,25 @@ def test_the_clock_is_written_now_and_then(tmp_path, monkeypatch):
     assert place.load() == {"error": 1.0} and clock.seconds > 0
 
 
-def test_rows_that_the_paper_lacks():
+def test_rows_that_the_paper_lacks(tmp_path):
     data = replace(small_webkb(step=20), folds=np.arange(210) % 2)
-    column = reproduce.run("supertags", data=data, rows=["Q1"])
+    column = reproduce.run("supertags", data=data, rows=["Q1"], folder=tmp_path)
     assert list(column.cells) == [("Q1", 0.5)]
+    assert column.notes == ["Linear SVM, Q3: blank in the paper too, trained by --only"]
+    assert reproduce.run("supertags", data=data, rows=[], folder=tmp_path).cells == column.cells
+    assert reproduce.run("webkb", data=data, rows=[]).notes == []
+
+
+def test_a_row_at_one_beta(tmp_path):
+    data = small_webkb(step=20)
+    for beta in (0.9, 0.5):
+        column = reproduce.run("supertags", data=data, rows=["Q2"], betas=[beta], folder=tmp_path)
+        assert ("Q2", beta) in column.cells
+    assert list(column.cells) == [("Q2", 0.5), ("Q2", 0.9)]
+    report = reproduce.report([reproduce.run("supertags", data=data, rows=[], folder=tmp_path)])
+    errors, costs, *_ = report.split("\n\n")
+    assert f"{column.cells['Q2', 0.5].error:.2f}" in errors
+    assert all(f"{column.cells['Q2', beta].parameters:,.0f}" in costs for beta in (0.5, 0.9))
 
 
 def test_a_part_of_the_examples():
@@ -303,6 +318,9 @@ def test_command_keeps(command, capsys, tmp_path):
     assert len(list((tmp_path / "kept").iterdir())) == 4
     assert cli.main([*options, "--report"]) == cli.OK
     assert capsys.readouterr().out == out
+    assert cli.main([*options, "--only", "Q1(lambda^c)", "--beta", "0.9", "--json"]) == cli.OK
+    cells = json.loads(capsys.readouterr().out)["datasets"][0]["cells"]
+    assert [(cell["row"], cell["beta"]) for cell in cells] == [("Q2", 0.5), ("Q1(lambda^c)", 0.9), ("Q2", 0.9)]
     assert cli.main([*options, "--report", "--every", "2"]) == cli.BAD_INPUT
     assert "of another run" in capsys.readouterr().err
     assert cli.main(["reproduce", "webkb", "--report"]) == cli.BAD_INPUT
@@ -311,6 +329,7 @@ def test_command_keeps(command, capsys, tmp_path):
 
 def test_rows_of_the_command():
     assert cli.REPRODUCED == tuple(reproduce.LEARNERS)
+    assert cli.REPRODUCED_BETAS == (reproduce.BETA, reproduce.STRONGER_BETA)
 
 
 def test_command_draws(command, tmp_path):
