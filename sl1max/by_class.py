@@ -38,8 +38,9 @@ MAX_ROUNDS = 10  # of the solver in one visit
 EARLY = 3.0  # a violation beyond which it does not matter how large it is
 BATCH = 2  # classes that are visited at once if there are threads for them
 SIDE_BY_SIDE = 8  # classes that are priced at once
-FIRST_PASSES = 2  # of visits alone
+FIRST_PASSES = 1  # of visits alone
 FAR_OFF = 0.3  # a violation that makes a class be visited after a step
+WORST = 0.03  # share of the classes that are visited after a step anyway, unless they violate little
 PRECISION = 0.05  # of a step, against the violation
 HALVINGS = 5  # of a step that are tried
 BALANCES = 2  # steps on all intercepts
@@ -56,7 +57,7 @@ class ClassTasks:
     prior : ndarray of shape (n_classes,)
         p~(c).
     emp_mean, beta : callable
-        Arrays (n_features,) of a class. beta is positive, or infinite for what is left out.
+        Arrays (n_features,) of a class, or of some columns of it. beta is positive, or infinite for what is left out.
     examples : callable
         The examples of a class, ascending, and its share of each.
     """
@@ -261,7 +262,7 @@ class ByClassSolver:
             return False
         moved = self._step(quadratic, stop)
         if moved:
-            far = excess > FAR_OFF
+            far = excess > min(FAR_OFF, max(self._goal(), np.quantile(excess, 1 - WORST)))
         return moved is not None and self._visit(prices, far, stop) and self._balance(quadratic, stop)
 
     def _visit(self, prices, chosen, stop):
@@ -405,10 +406,10 @@ class ByClassSolver:
         self.worst = ratio
 
     def _penalty(self):
-        return float(sum(np.abs(values) @ self.tasks.beta(c)[cols] for c, (cols, values) in enumerate(self.weights)))
+        return float(sum(np.abs(values) @ self.tasks.beta(c, cols) for c, (cols, values) in enumerate(self.weights)))
 
     def _loss(self):
-        linear = sum(values @ self.tasks.emp_mean(c)[cols] for c, (cols, values) in enumerate(self.weights))
+        linear = sum(values @ self.tasks.emp_mean(c, cols) for c, (cols, values) in enumerate(self.weights))
         return weigh(self.log_zs, self.mass) - float(linear + self.b @ self.tasks.prior)
 
 
@@ -614,8 +615,8 @@ class Visit:
         target[0, np.searchsorted(rows, self._held)] = self._share
         problem = Problem(
             owner.columns.restricted(self._work, rows),
-            tasks.emp_mean(self._c)[None, self._work],
-            tasks.beta(self._c)[None, self._work],
+            tasks.emp_mean(self._c, self._work)[None],
+            tasks.beta(self._c, self._work)[None],
             target,
             np.append(owner.mass[rows], rest_mass),
             pooled=False,
@@ -650,12 +651,16 @@ class Visit:
     def _objective_change(self, cols, values, rise, z_change):
         """Exact for the rows that the class touches; for the others to second order."""
         owner, tasks = self._owner, self._owner.tasks
-        emp_mean, beta = tasks.emp_mean(self._c), tasks.beta(self._c)
+
+        def linear_and_penalty(cols, values):
+            return values @ tasks.emp_mean(self._c, cols), np.abs(values) @ tasks.beta(self._c, cols)
+
         first, second = self._rest
         growth = np.expm1(rise)
         loss = weigh(z_change, owner.mass[self._rows]) + first * growth - 0.5 * second * growth**2
-        loss -= values @ emp_mean[cols] - self._values @ emp_mean[self._cols] + rise * tasks.prior[self._c]
-        return loss + np.abs(values) @ beta[cols] - np.abs(self._values) @ beta[self._cols]
+        linear, penalty = linear_and_penalty(cols, values)
+        old_linear, old_penalty = linear_and_penalty(self._cols, self._values)
+        return loss - (linear - old_linear + rise * tasks.prior[self._c]) + penalty - old_penalty
 
 
 def batches(values, size):

@@ -205,8 +205,8 @@ class Reduction:
         prior = np.array([self.moments.block_prior(*block) for block in blocks])
         tasks = ClassTasks(
             prior=prior,
-            emp_mean=lambda b: self.moments.sums.block(*blocks[b]) / self.moments.mass,
-            beta=lambda b: self.penalties.block(*blocks[b]),
+            emp_mean=lambda b, cols=None: self.moments.sums.block(*blocks[b], cols) / self.moments.mass,
+            beta=lambda b, cols=None: self.penalties.block(*blocks[b], cols),
             examples=lambda b: self._class_target(plan, blocks[b])[:2],
         )
         share = self.data.labels.data
