@@ -82,16 +82,18 @@ def test_parts():
 
 def test_curves(tmp_path):
     result = {"model": MODELS[0], "made": None, "rows": 1.0, "classes": None, "memory": 2**30}
-    results = [result | {"classes": n, "n_classes": n, "n_rows": 900, "seconds": n / 10} for n in (100, 1000)] + [
-        result | {"rows": share, "n_classes": 4755, "n_rows": 1000 * share, "seconds": share**2} for share in (0.5, 1.0)
+    results = [
+        result | {"classes": n, "n_classes": n, "n_rows": 900, "processor_seconds": n / 10} for n in (100, 1000)
+    ] + [
+        result | {"rows": share, "n_classes": 4755, "n_rows": 1000 * share, "processor_seconds": 3600 * share**2}
+        for share in (0.5, 1.0)
     ]
-    assert report.curves_of(results, "rows")[MODELS[0]] == [(500, 0.25, 2**30), (1000, 1.0, 2**30)]
+    assert report.curves_of(results, "rows")[MODELS[0]] == [(500, 900.0, 2**30), (1000, 3600.0, 2**30)]
     assert report.growth(report.curves_of(results, "rows")[MODELS[0]]) == pytest.approx(2)
     assert [n for n, _, _ in report.curves_of(results, "classes")[MODELS[0]]] == [100, 1000, 4755]
     assert report.estimate(results[:2]) == {}
-    whole = results[-1] | {"processor_seconds": 3600.0}
     by_classes = report.growth(report.curves_of(results, "classes")[MODELS[0]])
-    (hours,) = report.estimate([*results[:-1], whole], 10_000, 2 * 4755).values()
+    (hours,) = report.estimate(results, 10_000, 2 * 4755).values()
     assert hours == pytest.approx(100 * 2**by_classes)
     pytest.importorskip("matplotlib")
     report.plot_curves(results, tmp_path / "curves.svg")

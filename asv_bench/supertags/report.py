@@ -111,12 +111,13 @@ def write_report(results, markdown=False):
 
 
 def curves_of(results, over):
-    """For each model the points (number, seconds, bytes) over "classes" or "rows", the other being whole."""
+    """For each model the points (number, processor seconds, bytes) over "classes" or "rows", the other being whole."""
     curves = {}
     for result in results:
         other = result["rows"] == 1 if over == "classes" else result["classes"] is None
         if other:
-            point = (result["n_classes" if over == "classes" else "n_rows"], result["seconds"], result["memory"])
+            number = result["n_classes" if over == "classes" else "n_rows"]
+            point = (number, result["processor_seconds"], result["memory"])
             curves.setdefault(result["model"], []).append(point)
     return {model: sorted(curves[model]) for model in MODELS if model in curves}
 
@@ -159,7 +160,7 @@ def plot_curves(results, path):
             f"all {SHAPE[2]:,} classes" if over == "rows" else f"all {whole[0]:,} rows", fontsize="medium"
         )
         axes[1, column].set_xlabel(over)
-    axes[0, 0].set_ylabel("seconds")
+    axes[0, 0].set_ylabel("processor seconds")
     axes[1, 0].set_ylabel("peak memory, GB")
     for axis in axes.flat:
         axis.grid(alpha=0.3)
