@@ -17,7 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sl1max._core._coupled import Descent, places_of
 
 SWEEPS_A_RUN = 16  # of coordinate descent, between two looks at whether to go on
-MAX_RUNS = 10
+MAX_RUNS = 5  # with ten the last steps of a sixty-fourth of SuperTags left no less: the model is not that exact
 INNER_SWEEPS = 2  # over a class while it is at hand
 SEEN = 0.5  # of a model mean, by the cells: with less the sample says little of the feature
 RADIUS = 2.0  # the longest step of a weight: where a feature is rare under q, the curvature says little
