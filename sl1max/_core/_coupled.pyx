@@ -5,8 +5,9 @@
 H_(cj)(dk) = sum_i u_i x_ij x_ik q_ic (1[c = d] - q_id), over cells (i, c) that stand for all of them, and a diagonal
 for what they leave out. Coordinate descent, class by class: while a class is at hand, what its own weights change stays
 in arrays of its cells, and the rows that it shares with the others hear of it when it is done. A sweep costs about as
-much as a product with H; of conjugate gradients on the face at hand, accelerated proximal gradients, Anderson
-extrapolation and over-relaxation none came further in the same time.
+much as a product with H. On one model of a thirty-second of SuperTags, in about 1.7 s each, Anderson extrapolation and
+a little over-relaxation came as far, accelerated proximal gradients less far, conjugate gradients on the face at hand
+hardly anywhere.
 """
 from libc.math cimport INFINITY, fabs
 
