@@ -194,18 +194,21 @@ cdef inline void form_dropped(const problem_t* problem, state_t* state, workset_
         first = end
 
 
+cdef inline double model_mean(const problem_t* problem, const workset_t* work, ptr_t slot) noexcept nogil:
+    return work.slope[slot] + problem.emp_mean[work.coords[slot]]
+
+
 cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot, double* row) noexcept nogil:
     """Round one row of the Hessian up to its diagonal; under one Z less W_a W_b, before digits are lost.
 
     The diagonal is the exact one. Where the row has more than that, the slot is scaled down to it.
     """
     cdef ptr_t other
-    cdef double mean = work.slope[slot] + problem.emp_mean[work.coords[slot]] if problem.pooled else 0.0
     cdef double* scale = work.history
     cdef float* row_out = work.hessian + slot * work.size
     if problem.pooled:
         for other in range(slot + 1):
-            row[other] -= mean * (work.slope[other] + problem.emp_mean[work.coords[other]])
+            row[other] -= model_mean(problem, work, slot) * model_mean(problem, work, other)
     scale[slot] = sqrt(max(work.step[slot], 0.0) / row[slot]) if row[slot] > work.step[slot] else 1.0
     for other in range(slot):
         row_out[other] = <float> (row[other] * scale[slot] * scale[other])
@@ -261,9 +264,9 @@ cdef inline void hessian_tile(const problem_t* problem, state_t* state, workset_
             dot4x2(pulled, TILE, dense_values(problem, work, b, start, ones),
                    dense_values(problem, work, min(b + 1, limit - 1), start, ones), length, sums)
             for r in range(band):
-                work.face[(a + r) * size + b] += sums[r]
+                work.exact[(a + r) * size + b] += sums[r]
                 if b + 1 < limit:
-                    work.face[(a + r) * size + b + 1] += sums[4 + r]
+                    work.exact[(a + r) * size + b + 1] += sums[4 + r]
 
 
 cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
@@ -287,6 +290,17 @@ cdef inline void hessian_by_tiles(const problem_t* problem, state_t* state, work
                 start += TILE
             other_first = other_end
         first = end
+
+
+cdef inline void finish_tiles(const problem_t* problem, workset_t* work) noexcept nogil:
+    """Less W_a W_b under one Z, and the upper triangle."""
+    cdef ptr_t size = work.size, a, b
+    for a in range(size):
+        for b in range(a):
+            if problem.pooled:
+                work.exact[a * size + b] -= model_mean(problem, work, a) * model_mean(problem, work, b)
+            work.exact[b * size + a] = work.exact[a * size + b]
+        work.exact[a * size + a] = work.step[a]
 
 
 cdef inline void mirror(float* matrix, ptr_t size) noexcept nogil:
@@ -317,10 +331,9 @@ cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_
         work.step[slot] = moments.second
         n_entries += get_column(&problem.X, k % problem.n_coords).size
     if dense:
-        memset(work.face, 0, size * size * sizeof(double))
+        memset(work.exact, 0, size * size * sizeof(double))
         hessian_by_tiles(problem, state, work)
-        for slot in range(size):
-            store_row(problem, work, slot, work.face + slot * size)
+        finish_tiles(problem, work)
     else:
         if not reserve_marks(work, n_entries):
             return False
@@ -330,5 +343,5 @@ cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_
         gather_entries(problem, state, work, coupled)
         form_dropped(problem, state, work, coupled)
         hessian_by_rows(problem, state, work, coupled)
-    mirror(work.hessian, size)
+        mirror(work.hessian, size)
     return True

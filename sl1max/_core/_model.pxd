@@ -6,11 +6,11 @@ Cholesky factor of the active part of the Hessian takes over.
 from libc.math cimport INFINITY, copysign, fabs
 from libc.string cimport memcpy, memset
 
-from sl1max._core._dense cimport axpy, axpy_single, dot, factorise, substitute
+from sl1max._core._dense cimport axpy, dot, factorise, substitute
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport DEPTH, reserve_face, workset_t
+from sl1max._core._workset cimport DEPTH, add_hessian_row, hessian_at, reserve_face, workset_t
 
 
 cdef extern from *:
@@ -38,32 +38,31 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
     To find out costs a slot nothing, and to go there a row of the Hessian.
     """
     cdef ptr_t size = work.size, slot, k
-    cdef double delta, lam, gain, decrease = 0.0
-    cdef float* row
+    cdef double curvature, delta, lam, gain, decrease = 0.0
     for slot in range(size):
-        row = work.hessian + slot * size
-        if row[slot] <= 0.0:
+        curvature = hessian_at(work, slot, slot)
+        if curvature <= 0.0:
             continue
         k = work.coords[slot]
         lam = state.lam[k] + work.step[slot]
-        delta = minimise_quadratic(work.slope[slot] + work.product[slot], row[slot], problem.beta[k], lam)
+        delta = minimise_quadratic(work.slope[slot] + work.product[slot], curvature, problem.beta[k], lam)
         if delta == 0.0:
             continue
-        gain = -(delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * row[slot])
+        gain = -(delta * (work.slope[slot] + work.product[slot] + 0.5 * delta * curvature)
                  + penalty_change(lam, delta, problem.beta[k]))
         if gain >= least:
             decrease += gain
             work.step[slot] += delta
-            axpy_single(delta, row, work.product, size)
+            add_hessian_row(work, slot, delta)
             state.counters.nonzeros += size
     return decrease
 
 
 cdef inline bint is_active(const problem_t* problem, const state_t* state, const workset_t* work,
-                           ptr_t size, ptr_t slot) noexcept nogil:
+                           ptr_t slot) noexcept nogil:
     """Whether the slot has a weight, or none to pay for."""
     cdef ptr_t k = work.coords[slot]
-    return work.hessian[slot * size + slot] > 0.0 and (
+    return hessian_at(work, slot, slot) > 0.0 and (
         state.lam[k] + work.step[slot] != 0.0 or problem.beta[k] == 0.0)
 
 
@@ -83,7 +82,7 @@ cdef inline void order_face(const problem_t* problem, const state_t* state, work
         for slot in range(size):
             lam = fabs(state.lam[work.coords[slot]])
             if rank == (0 if lam > 0.3 * total / n_weights else 1 if lam > 0.0 else 2):
-                if is_active(problem, state, work, size, slot):
+                if is_active(problem, state, work, slot):
                     work.active[work.n_active] = <idx_t> slot
                     work.listed[slot] = True
                     work.n_active += 1
@@ -95,7 +94,7 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
     cdef ptr_t a, slot, n_kept = 0
     for a in range(work.n_active):
         slot = work.active[a]
-        if is_active(problem, state, work, size, slot):
+        if is_active(problem, state, work, slot):
             work.active[n_kept] = <idx_t> slot
             n_kept += 1
         else:
@@ -103,7 +102,7 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
             work.n_factored = min(work.n_factored, n_kept)
     work.n_active = n_kept
     for slot in range(size):
-        if not work.listed[slot] and is_active(problem, state, work, size, slot):
+        if not work.listed[slot] and is_active(problem, state, work, slot):
             work.active[work.n_active] = <idx_t> slot
             work.listed[slot] = True
             work.n_active += 1
@@ -113,11 +112,9 @@ cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t
                              ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
     cdef ptr_t a, b, start = work.n_factored, done = start - start % 2
-    cdef float* row
     for a in range(work.n_active):
-        row = work.hessian + work.active[a] * size
         for b in range(0 if a >= done else start, work.n_active):
-            work.face[a * size + b] = row[work.active[b]]
+            work.face[a * size + b] = hessian_at(work, work.active[a], work.active[b])
     # A penalised weight may go far, until one of them is zero; an intercept among intercepts has nowhere to go.
     for a in range(done, work.n_active):
         work.face_pivot[a] = 1e-5 if problem.beta[work.coords[work.active[a]]] > 0.0 else INFINITY
@@ -194,7 +191,7 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
         if work.face_direction[a] != 0.0:
             slot = work.active[a]
             work.step[slot] += work.face_direction[a]
-            axpy_single(work.face_direction[a], work.hessian + slot * size, work.product, size)
+            add_hessian_row(work, slot, work.face_direction[a])
     return -change
 
 

@@ -258,7 +258,7 @@ cdef class State:
         if not done:
             raise MemoryError
         for k in range(size * size):
-            hessian[k // size, k % size] = work.hessian[k]
+            hessian[k // size, k % size] = _workset.hessian_at(&work, k // size, k % size)
         _workset.release(&work)
         return np.asarray(hessian)
 

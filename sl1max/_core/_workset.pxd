@@ -2,6 +2,7 @@
 from libc.math cimport INFINITY
 from libc.stdlib cimport free as c_free, realloc
 
+from sl1max._core._dense cimport axpy, axpy_single
 from sl1max._core._step cimport violation
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
 
@@ -44,7 +45,8 @@ cdef struct workset_t:
     link_t* links               # the same entries by slots
     ptr_t* link_end             # (K,)
     ptr_t hessian_capacity
-    float* hessian              # (K, K): a step need not be exact, and large ones wait for memory
+    float* hessian              # (K, K) of sparse columns: a step need not be exact, and large ones wait for memory
+    double* exact               # (K, K) of dense columns, which may depend on each other and cost far more to multiply
     ptr_t face_capacity
     double* face                # (A, A) its rows and columns at the active slots, in rows of K
     ptr_t vector_capacity
@@ -114,18 +116,25 @@ cdef inline bint reserve_vectors(workset_t* work, ptr_t n_slots) noexcept nogil:
 
 
 cdef inline bint reserve_hessian(workset_t* work, ptr_t n_slots, bint dense) noexcept nogil:
-    """Room for a Hessian; of dense columns it is summed in the place of its factor."""
     if n_slots > work.hessian_capacity:
         work.hessian_capacity = 0
-        if not grow(<void**> &work.hessian, n_slots * n_slots * sizeof(float)):
+        if not (grow(<void**> &work.exact, n_slots * n_slots * sizeof(double)) if dense
+                else grow(<void**> &work.hessian, n_slots * n_slots * sizeof(float))):
             return False
         work.hessian_capacity = n_slots
-    if dense and n_slots * n_slots > work.face_capacity:
-        work.face_capacity = 0
-        if not grow(<void**> &work.face, n_slots * n_slots * sizeof(double)):
-            return False
-        work.face_capacity = n_slots * n_slots
     return True
+
+
+cdef inline double hessian_at(const workset_t* work, ptr_t a, ptr_t b) noexcept nogil:
+    return work.hessian[a * work.size + b] if work.exact == NULL else work.exact[a * work.size + b]
+
+
+cdef inline void add_hessian_row(workset_t* work, ptr_t slot, double delta) noexcept nogil:
+    """product += delta * hessian[slot]"""
+    if work.exact == NULL:
+        axpy_single(delta, work.hessian + slot * work.size, work.product, work.size)
+    else:
+        axpy(delta, work.exact + slot * work.size, work.product, work.size)
 
 
 cdef inline bint reserve_face(workset_t* work, ptr_t n_slots) noexcept nogil:
@@ -149,6 +158,7 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.links)
     c_free(work.link_end)
     c_free(work.hessian)
+    c_free(work.exact)
     c_free(work.face)
     c_free(work.active)
     c_free(work.listed)
