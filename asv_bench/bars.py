@@ -1,0 +1,110 @@
+"""sl1max beside itself: ``python -m bars`` or ``ci/bench bars``.
+
+On all 90 topics of Reuters-21578, or on made data where that is absent: two threads against one, the default solver
+against the paper's own algorithm, time over the number of rows, predictions against scikit-learn's. Times are medians
+of runs that take turns.
+"""
+
+import argparse
+import functools
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # said before numpy is loaded
+
+import scipy.sparse as sp
+from benchmarks.made_data import made_indicator, made_text
+from peers.problems import data_dir
+from sklearn.linear_model import LogisticRegression
+
+import sl1max
+from sl1max.datasets import fetch_reuters21578
+
+SHARES = (0.25, 0.5, 1.0)  # of the rows
+
+
+class Task(NamedTuple):
+    X: sp.csr_array
+    Y: sp.csr_array
+    X_test: sp.csr_array
+
+
+def load(quick) -> Task:
+    if quick or data_dir() is None:
+        size = (600, 500, 5) if quick else (8000, 20000, 90)
+        X, y = made_text(*size)
+        n_train = 3 * size[0] // 4
+        return Task(X[:n_train], made_indicator(y, size[2])[:n_train], X[n_train:])
+    os.environ["SL1MAX_DATA"] = str(data_dir())
+    data = fetch_reuters21578("unigram", download_if_missing=False)
+    return Task(data.X_train, data.y_train, data.X_test)
+
+
+def seconds_of(ways: dict[str, Callable], runs: int) -> dict[str, float]:
+    """Median seconds of each, in turns."""
+    found = {name: [] for name in ways}
+    for _ in range(runs):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            found[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in found.items()}
+
+
+def fit(task: Task, distribution="conditional", classes="independent", share=1.0, **options):
+    n_rows = round(share * task.X.shape[0])
+    return sl1max.fit(task.X[:n_rows], task.Y[:n_rows], distribution=distribution, classes=classes, beta=0.5, **options)
+
+
+def compare_threads(task, runs):
+    times = seconds_of({str(n): functools.partial(fit, task, n_jobs=n) for n in (1, 2)}, runs)
+    yield "two threads against one, conditional, independent, gap 1e-4", times["1"], times["2"], 1.7
+
+
+def compare_algorithms(task, runs, tol=1e-6):
+    """The paper's algorithm is run once: it takes minutes."""
+    for distribution, classes in (("class-conditional", "exclusive"), ("joint", "exclusive"), ("joint", "independent")):
+        ways = {
+            solver: functools.partial(fit, task, distribution, classes, tol=tol, solver=solver)
+            for solver in ("sequential", "auto")
+        }
+        times = seconds_of(ways, 1)
+        yield f"against sequential updates, {distribution}, {classes}, {tol:g}", times["sequential"], times["auto"], 10
+
+
+def compare_predictions(task, runs):
+    """Top classes of the test set, by a model of ours and by scikit-learn with the same weights."""
+    ours = fit(task)
+    theirs = LogisticRegression()
+    theirs.coef_, theirs.intercept_ = ours.weights.toarray(), ours.intercept
+    theirs.classes_ = ours.classes
+    X = sp.csr_matrix(task.X_test, dtype=float)
+    ways = {"ours": lambda: ours.top_k(X, 1), "theirs": lambda: theirs.predict(X)}
+    times = seconds_of(ways, max(10 * runs, 20))
+    yield "top class of the test set, against scikit-learn's predict", times["theirs"], times["ours"], 3
+
+
+def compare_rows(task, runs):
+    """Time a row on a part of the rows, against that on all: below one where time grows faster than they do."""
+    times = seconds_of({str(share): functools.partial(fit, task, share=share) for share in SHARES}, runs)
+    for share in SHARES[:-1]:
+        yield f"time a row, {share:g} of the rows against all", times[str(share)] / share, times["1.0"], 1
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="ci/bench bars", description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="small made data")
+    options = parser.parse_args(arguments)
+    task = load(options.quick)
+    print("| what | seconds | sl1max | ratio | bar |\n|---|---:|---:|---:|---:|")
+    for compare in (compare_threads, compare_predictions, compare_rows, compare_algorithms):
+        for what, other, ours, bar in compare(task, options.runs):
+            print(f"| {what} | {other:.4g} | {ours:.4g} | {other / ours:.1f} | {bar} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
