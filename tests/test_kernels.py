@@ -435,14 +435,14 @@ class TestState:
                 assert_allclose(state.moments(c, j), expected, rtol=1e-9, atol=1e-14)
 
     def test_hessian(self, normalizer, form, options):
-        twin, lam, b, rng = make_case(normalizer, form, **options)
+        twin, lam, b, rng = make_case(normalizer, form, shape=(1500, 12), **options)
         state = make_state(twin, lam, b, form)
         wide, theta = with_constant(twin), np.column_stack([lam, b])
         coords = np.sort(rng.choice(theta.size, min(theta.size, 15), replace=False))
         exact = wide.hessian([divmod(int(k), theta.shape[1]) for k in coords], theta)
         rounding = {"rtol": 1e-6, "atol": 1e-6 * np.abs(exact).max()}  # in single precision
         assert_allclose(state.hessian(coords, 0.0), exact, **rounding)
-        # Rows left out of it leave the diagonal alone, and a matrix that bends no way down.
+        # What is left out of it leaves the diagonal alone, and a matrix that bends no way down.
         rough = state.hessian(coords, 0.1)
         assert_allclose(np.diag(rough), np.diag(exact), **rounding)
         assert_allclose(rough, rough.T)

@@ -22,12 +22,15 @@ cdef extern from *:
     """
     /* What a Hessian may lack of the curvature of a coordinate, about, off its diagonal. */
     #define SL1MAX_MAX_NEGLIGIBLE 0.3
+    /* Entries of a working set that are all multiplied out. */
+    #define SL1MAX_FEW_ENTRIES 4096
     /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
     #define SL1MAX_TILE 256
     /* Rows and columns of a matrix that are mirrored at a time. */
     #define SL1MAX_SQUARE 32
     """
     const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
+    const ptr_t FEW_ENTRIES "SL1MAX_FEW_ENTRIES"
     enum: TILE "SL1MAX_TILE"
     const ptr_t SQUARE "SL1MAX_SQUARE"
 
@@ -318,7 +321,10 @@ cdef inline void mirror(float* matrix, ptr_t size) noexcept nogil:
 
 cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_t* work,
                               bint coupled, double precision) noexcept nogil:
-    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory."""
+    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory.
+
+    A small one costs little, and is exact.
+    """
     cdef ptr_t size = work.size, slot, k, n_entries = 0
     cdef pair_t moments
     cdef bint dense = problem.X.indptr == NULL
@@ -337,7 +343,8 @@ cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_
     else:
         if not reserve_marks(work, n_entries):
             return False
-        choose_entries(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE))
+        choose_entries(problem, state, work,
+                       min(10.0 * precision, MAX_NEGLIGIBLE) if n_entries > FEW_ENTRIES else 0.0)
         if not reserve_entries(work, work.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
             return False
         gather_entries(problem, state, work, coupled)
