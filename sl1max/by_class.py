@@ -29,6 +29,7 @@ import numpy as np
 
 from sl1max._core._solver import Columns, Problem, Solver
 from sl1max.coupled import Quadratic, sample_cells
+from sl1max.moments import weigh
 
 LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
@@ -666,8 +667,3 @@ class Visit:
 def batches(values, size):
     """So many at a time."""
     return [values[k : k + size] for k in range(0, len(values), size)]
-
-
-def weigh(values, mass):
-    """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
-    return np.einsum("...i,i->...", values, mass)

@@ -24,11 +24,11 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._core._solver import Problem, Solver
-from sl1max.by_class import ByClassSolver, ClassTasks, weigh
+from sl1max.by_class import ByClassSolver, ClassTasks
 from sl1max.inputs import Data
 from sl1max.merged import MergedSolver
 from sl1max.model import Model
-from sl1max.moments import IN_CLASS, NON_CLASS, Moments
+from sl1max.moments import IN_CLASS, NON_CLASS, Moments, weigh
 from sl1max.monitor import FitProgress, Monitor
 from sl1max.regularization import Penalties
 

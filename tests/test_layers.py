@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "persistence": {"exceptions", "model"},
     "plot": {"explain"},
     "explain": {"inputs", "model", "moments", "reduction", "regularization"},
-    "by_class": {"_core", "coupled"},
+    "by_class": {"_core", "coupled", "moments"},
     "coupled": {"_core"},
     "merged": {"_core"},
     "reduction": {"_core", "by_class", "inputs", "merged", "model", "moments", "monitor", "regularization"},

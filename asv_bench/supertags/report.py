@@ -155,10 +155,8 @@ def plot_curves(results, path):
             numbers, seconds, memory = zip(*points, strict=True)
             axes[0, column].loglog(numbers, seconds, marker="o", markersize=4, label=model)
             axes[1, column].semilogx(numbers, [value / 2**30 for value in memory], marker="o", markersize=4)
-        whole = SHAPE[1:] if over == "rows" else SHAPE[:2]
-        axes[0, column].set_title(
-            f"all {SHAPE[2]:,} classes" if over == "rows" else f"all {whole[0]:,} rows", fontsize="medium"
-        )
+        title = "all classes of the rows" if over == "rows" else f"all {SHAPE[0]:,} rows"
+        axes[0, column].set_title(title, fontsize="medium")
         axes[1, column].set_xlabel(over)
     axes[0, 0].set_ylabel("processor seconds")
     axes[1, 0].set_ylabel("peak memory, GB")

@@ -13,7 +13,7 @@ from libc.math cimport INFINITY, fabs
 
 import numpy as np
 
-from sl1max._core._column cimport column_axpy, column_dot
+from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
 
@@ -137,19 +137,10 @@ cdef class Descent:
         return column
 
     cdef void measure(self, ptr_t c) noexcept nogil:
-        cdef ptr_t k, p
-        cdef column_t column
-        cdef double x, total
+        """curvature of each coordinate of a class"""
+        cdef ptr_t k
         for k in range(self.coord_start[c], self.coord_start[c + 1]):
-            column = self.column(c, k)
-            if column.values == NULL:
-                self.curvature[k] = self.rest[k] + column_dot(column, &self.curve[0])
-                continue
-            total = 0.0
-            for p in range(column.size):
-                x = column.values[p]
-                total += x * x * self.curve[column.rows[p]]
-            self.curvature[k] = self.rest[k] + total
+            self.curvature[k] = self.rest[k] + column_moments_pooled(self.column(c, k), &self.curve[0]).second
 
     cdef double move(self, ptr_t c, ptr_t k) noexcept nogil:
         """Minimise over one coordinate; returns how far its slope was from what the optimum asks."""
