@@ -22,17 +22,25 @@ cdef extern from *:
     """
     /* What a Hessian may lack of the curvature of a coordinate, about, off its diagonal. */
     #define SL1MAX_MAX_NEGLIGIBLE 0.3
-    /* Entries of a working set that are all multiplied out. */
-    #define SL1MAX_FEW_ENTRIES 4096
+    /* A precision that leaves out nothing. */
+    #define SL1MAX_EXACT 1e-9
     /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
     #define SL1MAX_TILE 256
     /* Rows and columns of a matrix that are mirrored at a time. */
     #define SL1MAX_SQUARE 32
     """
     const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
-    const ptr_t FEW_ENTRIES "SL1MAX_FEW_ENTRIES"
+    const double EXACT "SL1MAX_EXACT"
     enum: TILE "SL1MAX_TILE"
     const ptr_t SQUARE "SL1MAX_SQUARE"
+
+
+cdef inline ptr_t count_entries(const problem_t* problem, const workset_t* work) noexcept nogil:
+    """Nonzeros of the working set's columns."""
+    cdef ptr_t slot, total = 0
+    for slot in range(work.size):
+        total += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
+    return total
 
 
 cdef inline void row_curvature(const problem_t* problem, state_t* state) noexcept nogil:
@@ -321,11 +329,8 @@ cdef inline void mirror(float* matrix, ptr_t size) noexcept nogil:
 
 cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_t* work,
                               bint coupled, double precision) noexcept nogil:
-    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory.
-
-    A small one costs little, and is exact.
-    """
-    cdef ptr_t size = work.size, slot, k, n_entries = 0
+    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory."""
+    cdef ptr_t size = work.size, slot, k
     cdef pair_t moments
     cdef bint dense = problem.X.indptr == NULL
     if not reserve_hessian(work, size, dense):
@@ -335,16 +340,14 @@ cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
         work.slope[slot] = moments.first - problem.emp_mean[k]
         work.step[slot] = moments.second
-        n_entries += get_column(&problem.X, k % problem.n_coords).size
     if dense:
         memset(work.exact, 0, size * size * sizeof(double))
         hessian_by_tiles(problem, state, work)
         finish_tiles(problem, work)
     else:
-        if not reserve_marks(work, n_entries):
+        if not reserve_marks(work, count_entries(problem, work)):
             return False
-        choose_entries(problem, state, work,
-                       min(10.0 * precision, MAX_NEGLIGIBLE) if n_entries > FEW_ENTRIES else 0.0)
+        choose_entries(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE) if precision > EXACT else 0.0)
         if not reserve_entries(work, work.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
             return False
         gather_entries(problem, state, work, coupled)

@@ -7,10 +7,11 @@ from libc.math cimport INFINITY, copysign, fabs
 from libc.string cimport memcpy, memset
 
 from sl1max._core._dense cimport axpy, dot, factorise, substitute
+from sl1max._core._hessian cimport EXACT
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport DEPTH, add_hessian_row, hessian_at, reserve_face, workset_t
+from sl1max._core._workset cimport DEPTH, add_hessian_row, hessian_at, reserve_face, shuffle, start_order, workset_t
 
 
 cdef extern from *:
@@ -18,8 +19,9 @@ cdef extern from *:
     /* A slot is left out of a sweep if it would gain less than this part of what the slots gained in the last, on the
        average. */
     #define SL1MAX_WORTHWHILE 1.0
-    /* Sweeps over a model before it is left, or given to a Cholesky factor; the precision from which on it is; and how
-       many small factors there may be, and what they may cost together. */
+    /* Sweeps over a model before it is given to a Cholesky factor; the precision from which on it is, and the one from
+       which on it is even when sweeps have settled; and how many small factors there may be, and what they may cost
+       together. */
     #define SL1MAX_MAX_MODEL_SWEEPS 100
     #define SL1MAX_FACE_PRECISION 3e-4
     #define SL1MAX_MAX_FACES 200
@@ -37,9 +39,11 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
 
     To find out costs a slot nothing, and to go there a row of the Hessian.
     """
-    cdef ptr_t size = work.size, slot, k
+    cdef ptr_t size = work.size, slot, k, place
     cdef double curvature, delta, lam, gain, decrease = 0.0
-    for slot in range(size):
+    shuffle(work)
+    for place in range(size):
+        slot = work.order[place]
         curvature = hessian_at(work, slot, slot)
         if curvature <= 0.0:
             continue
@@ -278,13 +282,15 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
     """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
 
     Sweeps, extrapolated every few, until one adds less than precision of the whole decrease. Along directions in which
-    the model is flat they creep; a Cholesky factor of the active slots' matrix knows no such directions.
+    the model is flat they creep, and do not get there; a Cholesky factor of the active slots' matrix knows no such
+    directions.
     """
     cdef ptr_t size = work.size, n_sweeps = 0, n_faces = 0, place = 0
     cdef double decrease = 0.0, gain, least, total = 0.0
     cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
+    start_order(work)
     while not interrupted(state):
         if place == 0:
             remember(work, size, place)
@@ -303,7 +309,7 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
         settled = not gain > precision * total
         if not settled and n_sweeps < (MAX_MODEL_SWEEPS if n_faces == 0 else 2):
             continue
-        if not may_factor(work, n_faces, precision):
+        if (settled and n_faces == 0 and precision > EXACT) or not may_factor(work, n_faces, precision):
             return
         gain = minimise_face(problem, state, work)
         total += gain

@@ -7,14 +7,14 @@ from libc.math cimport INFINITY, exp, expm1, fabs, log, log1p
 
 from sl1max._core._certificate cimport mixing
 from sl1max._core._conjugate cimport direction_slope
-from sl1max._core._hessian cimport form_hessian, form_slope
+from sl1max._core._hessian cimport EXACT, count_entries, form_hessian, form_slope
 from sl1max._core._model cimport minimise_model
 from sl1max._core._normalizer cimport (
     apply_step, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights,
 )
 from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
 from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport kth_largest, reserve_vectors, workset_t
+from sl1max._core._workset cimport kth_largest, reserve_vectors, shuffle, start_order, workset_t
 
 
 cdef extern from *:
@@ -26,24 +26,29 @@ cdef extern from *:
     #define SL1MAX_FIRST_SWEEPS 3
     #define SL1MAX_LATER_SWEEPS 2
     #define SL1MAX_MAX_STEPS 8
+    /* Entries of a working set whose Newton system costs so little that it is solved exactly. */
+    #define SL1MAX_FEW_ENTRIES 4096
     """
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
     const int FIRST_SWEEPS "SL1MAX_FIRST_SWEEPS"
     const int LATER_SWEEPS "SL1MAX_LATER_SWEEPS"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
+    const ptr_t FEW_ENTRIES "SL1MAX_FEW_ENTRIES"
 
 
 cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work, int n_times) noexcept nogil:
     """Closed-form steps on every coordinate of the working set, so many times; then all is refreshed."""
-    cdef ptr_t k, c, j, slot
+    cdef ptr_t k, c, j, place
     cdef int _time
     cdef pair_t moments
     cdef step_t step
     if problem.reference > 0.0:
         normalise_cells(problem, state)
+    start_order(work)
     for _time in range(n_times):
-        for slot in range(work.size):
-            k = work.coords[slot]
+        shuffle(work)
+        for place in range(work.size):
+            k = work.coords[work.order[place]]
             c = k // problem.n_coords
             j = k % problem.n_coords
             moments = coordinate_moments(problem, state, c, j)
@@ -184,6 +189,18 @@ cdef inline void narrow(const problem_t* problem, state_t* state, workset_t* wor
     work.size = size
 
 
+cdef inline void keep_moved(const problem_t* problem, const state_t* state, workset_t* work) noexcept nogil:
+    """Leave coordinates to the next pricing that the sweeps have left at zero: most of them would stay there, and a
+    Hessian costs the square of their number."""
+    cdef ptr_t slot, k, size = 0
+    for slot in range(work.size):
+        k = work.coords[slot]
+        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
+            work.coords[size] = k
+            size += 1
+    work.size = size
+
+
 cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t* work, double target,
                              double precision) noexcept nogil:
     """Newton steps on the working set with one Hessian: how many, or -1 if out of memory.
@@ -198,6 +215,8 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
         return -1
     if work.size > MAX_NEWTON:
         narrow(problem, state, work)
+    if count_entries(problem, work) <= FEW_ENTRIES:
+        target, precision = 0.0, EXACT
     if not form_hessian(problem, state, work, coupled, precision):
         return -1
     work.n_factored = 0

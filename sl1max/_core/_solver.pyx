@@ -19,7 +19,7 @@ import numpy as np
 from sl1max._core._certificate cimport certify, dual_t, duality_gap, tighten
 from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, get_column, row_axpy
 from sl1max._core._conjugate cimport tilted_flow
-from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, newton_steps, sweep
+from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, keep_moved, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
@@ -374,6 +374,10 @@ cdef class Solver:
         self.state.flow = self._array("flow", m)
         self.work.priority = self._array("priority", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
+        cdef idx_t[::1] order = np.zeros(n_all, np.int32)
+        self.arrays["order"] = order
+        self.work.order = &order[0]
+        self.work.seed = 0
         self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
         cdef unsigned char[::1] partial = np.zeros(m, np.uint8)
         self.arrays["partial"] = partial
@@ -507,7 +511,9 @@ cdef class Solver:
                     continue    # the working set has yet to find its size
                 # A Newton system is worth solving well once the working set hardly changes.
                 precision = min(max(0.03 * novelty, 1e-4), 0.1)
-            n_steps = newton_steps(problem, state, work, 0.3 * target, precision)
+                keep_moved(problem, state, work)
+            # What is outside the working set is known to the last gap only: no use to go far below it inside.
+            n_steps = newton_steps(problem, state, work, 0.3 * max(target, state.dual_gap), precision)
             if n_steps < 0:
                 return OUT_OF_MEMORY
             if n_steps == 0 and not state.stopped:

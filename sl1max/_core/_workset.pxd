@@ -1,5 +1,6 @@
 """The working set: which coordinates, the room for their Newton system, and how they are chosen."""
 from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free as c_free, realloc
 
 from sl1max._core._dense cimport axpy, axpy_single
@@ -31,6 +32,8 @@ cdef struct link_t:
 cdef struct workset_t:
     ptr_t size
     ptr_t* coords               # ascending, so block by block
+    idx_t* order                # (n_coords of the problem,) the slots in the order of a sweep; see shuffle
+    uint64_t seed
     double* priority            # scratch of select_working_set, one entry per coordinate of the problem
     # The entries of the working set's columns, and the Newton system; grown as needed.
     ptr_t mark_capacity
@@ -171,6 +174,28 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.face_step)
     c_free(work.face_direction)
     c_free(work.face_pivot)
+
+
+cdef inline void start_order(workset_t* work) noexcept nogil:
+    cdef ptr_t slot
+    for slot in range(work.size):
+        work.order[slot] = <idx_t> slot
+
+
+cdef inline void shuffle(workset_t* work) noexcept nogil:
+    """Another order for the next sweep: Fisher and Yates, by a linear congruential generator.
+
+    In ascending order coordinate descent creeps, among words that are alike: 70 closed-form sweeps over the working
+    sets of a class of WebKB, about 490 features, left 4e-3 of the objective to gain, in changing orders 2e-6.
+    """
+    cdef ptr_t last, other
+    cdef idx_t held
+    for last in range(work.size - 1, 0, -1):
+        work.seed = work.seed * 6364136223846793005ULL + 1442695040888963407ULL
+        other = <ptr_t> ((work.seed >> 33) % <uint64_t> (last + 1))
+        held = work.order[last]
+        work.order[last] = work.order[other]
+        work.order[other] = held
 
 
 cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
