@@ -10,7 +10,7 @@ from sl1max._core._conjugate cimport direction_slope
 from sl1max._core._hessian cimport EXACT, count_entries, form_hessian, form_slope
 from sl1max._core._model cimport minimise_model
 from sl1max._core._normalizer cimport (
-    apply_step, coordinate_moments, interrupted, normalise_cells, refresh_normalizer, refresh_weights,
+    apply_step, coordinate_moments, interrupted, normalise_cells, refresh_weights,
 )
 from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
 from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
@@ -21,10 +21,11 @@ cdef extern from *:
     """
     /* Coordinates in one Hessian, which takes 576 MB at most. */
     #define SL1MAX_MAX_NEWTON 12288
-    /* Sweeps over a working set that has yet to find its size, and over one that has, before a Newton system; steps
-       with one Hessian. */
+    /* Sweeps over a working set that has yet to find its size or has many newcomers, and over one that has not, before
+       a Newton system; newcomers against the support that are many; steps with one Hessian. */
     #define SL1MAX_FIRST_SWEEPS 3
     #define SL1MAX_LATER_SWEEPS 2
+    #define SL1MAX_MANY_NEW 0.05
     #define SL1MAX_MAX_STEPS 8
     /* Entries of a working set whose Newton system costs so little that it is solved exactly. */
     #define SL1MAX_FEW_ENTRIES 4096
@@ -32,12 +33,13 @@ cdef extern from *:
     const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
     const int FIRST_SWEEPS "SL1MAX_FIRST_SWEEPS"
     const int LATER_SWEEPS "SL1MAX_LATER_SWEEPS"
+    const double MANY_NEW "SL1MAX_MANY_NEW"
     const int MAX_STEPS "SL1MAX_MAX_STEPS"
     const ptr_t FEW_ENTRIES "SL1MAX_FEW_ENTRIES"
 
 
 cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work, int n_times) noexcept nogil:
-    """Closed-form steps on every coordinate of the working set, so many times; then all is refreshed."""
+    """Closed-form steps on every coordinate of the working set, so many times; leaves the scores behind."""
     cdef ptr_t k, c, j, place
     cdef int _time
     cdef pair_t moments
@@ -61,7 +63,6 @@ cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work
                 apply_step(problem, state, c, j, step.delta)
             if interrupted(state):
                 return
-    refresh_normalizer(problem, state)
 
 
 cdef inline double log_ratio(double added, double total, double inv_z) noexcept nogil:

@@ -19,7 +19,7 @@ import numpy as np
 from sl1max._core._certificate cimport certify, dual_t, duality_gap, tighten
 from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, get_column, row_axpy
 from sl1max._core._conjugate cimport tilted_flow
-from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, keep_moved, newton_steps, sweep
+from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MANY_NEW, keep_moved, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
@@ -318,6 +318,7 @@ cdef class Solver:
     cdef choice_t last
     cdef dict arrays
     cdef bint sequential, full_pricing, tight
+    cdef bint polished               # whether the last round ended with a Newton system
     cdef bint evaluated              # whether objective, gap and gradient are those of the weights
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
@@ -489,6 +490,7 @@ cdef class Solver:
         cdef double target = self.tol * fabs(state.objective_zero), before, novelty, precision
         cdef ptr_t n
         cdef int n_steps
+        cdef bint again
         for n in range(n_rounds + 1):
             if not self.evaluated:
                 self.evaluate()
@@ -506,9 +508,13 @@ cdef class Solver:
             # system well costs little.
             precision = 1e-4
             if problem.X.indptr != NULL:
-                sweep(problem, state, work, FIRST_SWEEPS if novelty > 0.3 else LATER_SWEEPS)
-                if novelty > 1.0 and state.n_iter <= 10:
-                    continue    # the working set has yet to find its size
+                # Newcomers change what the others are worth: where there are many, they come in before the next Hessian.
+                again = (novelty > 1.0 and state.n_iter <= 10) or (self.polished and novelty > MANY_NEW)
+                sweep(problem, state, work, FIRST_SWEEPS if again or novelty > 0.3 else LATER_SWEEPS)
+                self.polished = not again
+                if again:
+                    continue
+                refresh_normalizer(problem, state)
                 # A Newton system is worth solving well once the working set hardly changes.
                 precision = min(max(0.03 * novelty, 1e-4), 0.1)
                 keep_moved(problem, state, work)
