@@ -12,7 +12,6 @@ import itertools
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
 
 from sl1max._core._coupled import Descent, places_of
 
@@ -98,6 +97,8 @@ class Quadratic:
 
     def balance(self, missing, share):
         """The step on the intercepts alone that gives the classes what they miss of their shares."""
+        from scipy.sparse.linalg import LinearOperator, cg  # 80 ms that `import sl1max` need not take
+
         shape = len(share), len(share)
 
         def product(v):

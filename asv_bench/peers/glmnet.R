@@ -15,7 +15,7 @@ fit <- function() {
   glmnet(x, y, family = "multinomial", lambda = path, standardize = FALSE, intercept = options$intercept == 1,
          thresh = options$thresh, maxit = 1e8, type.multinomial = "ungrouped")
 }
-seconds <- system.time(model <- fit())[["elapsed"]]
+seconds <- sum(system.time(model <- fit())[c("user.self", "sys.self")])
 last <- length(model$lambda)
 coef <- do.call(cbind, lapply(model$beta, function(beta) beta[, last]))
 write.table(t(coef), at("coef.txt"), row.names = FALSE, col.names = FALSE)
