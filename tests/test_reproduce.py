@@ -164,7 +164,7 @@ def test_json(webkb, reuters):
 
 
 def same_cells(ours, theirs, resumed=False):
-    """All but the seconds. A class that was resumed came by another way to its gap, and may have a few other weights."""
+    """All but the seconds. A class that was resumed comes by another way to its gap, maybe with a few other weights."""
     assert ours.keys() == theirs.keys()
     for key, cell in ours.items():
         expected = replace(theirs[key], seconds=0)

@@ -508,7 +508,7 @@ cdef class Solver:
             # system well costs little.
             precision = 1e-4
             if problem.X.indptr != NULL:
-                # Newcomers change what the others are worth: where there are many, they come in before the next Hessian.
+                # Newcomers change what the others are worth: where there are many, they come before the next Hessian.
                 again = (novelty > 1.0 and state.n_iter <= 10) or (self.polished and novelty > MANY_NEW)
                 sweep(problem, state, work, FIRST_SWEEPS if again or novelty > 0.3 else LATER_SWEEPS)
                 self.polished = not again
