@@ -209,6 +209,18 @@ def test_kth_largest_of_orders_that_slow_quickselect(values):
     assert found == sorted(values, reverse=True)
 
 
+def test_orders_of_sweeps():
+    """Permutations, another each time, the same in every fit; every slot comes first about equally often."""
+    orders = probes.shuffled(20, 4000)
+    assert np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(20), (4000, 1)))
+    assert len(np.unique(orders, axis=0)) == 4000
+    assert np.array_equal(orders[:50], probes.shuffled(20, 50))
+    for place in (0, 7, 19):
+        counts = np.bincount(orders[:, place], minlength=20)
+        assert ((counts - 200) ** 2 / 200).sum() < 60  # chi-square with 19 degrees of freedom: one in 10^5 is above
+    assert np.array_equal(probes.shuffled(1, 2), [[0], [0]])
+
+
 # ------------------------------------------------------------------- what the steps promise of a real problem
 
 

@@ -67,6 +67,20 @@ def kth_largest(values, ptr_t k):
     return _workset.kth_largest(&scratch[0], scratch.shape[0], k)
 
 
+def shuffled(ptr_t size, ptr_t n_times):
+    """The orders of so many sweeps over a working set of this size, (n_times, size)."""
+    cdef _workset.workset_t work
+    cdef idx_t[::1] order = np.empty(size, np.int32)
+    cdef ptr_t _time
+    work.size, work.seed, work.order = size, 0, &order[0]
+    _workset.start_order(&work)
+    orders = []
+    for _time in range(n_times):
+        _workset.shuffle(&work)
+        orders.append(np.array(order))
+    return np.array(orders)
+
+
 def repeat_steps(const double[:, ::1] cases, ptr_t n, *, bint paper):
     """Benchmark: the steps for all rows (p, q, curvature, reach, beta, lam), n times; sum of their gains."""
     cdef double total = 0.0
