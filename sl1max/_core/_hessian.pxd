@@ -200,8 +200,8 @@ cdef inline void form_dropped(const problem_t* problem, state_t* state, workset_
             if coupled:
                 whole -= kept
                 kept = 0.0
-            work.mixed[slot] = whole / sqrt(total) if total > 0.0 else 0.0
-            work.mixed[work.size + slot] = kept / sqrt(total) if total > 0.0 else 0.0
+            work.all[slot] = whole / sqrt(total) if total > 0.0 else 0.0
+            work.part[slot] = kept / sqrt(total) if total > 0.0 else 0.0
         first = end
 
 
@@ -215,7 +215,7 @@ cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot
     The diagonal is the exact one. Where the row has more than that, the slot is scaled down to it.
     """
     cdef ptr_t other
-    cdef double* scale = work.history
+    cdef double* scale = work.scale
     cdef float* row_out = work.hessian + slot * work.size
     if problem.pooled:
         for other in range(slot + 1):
@@ -230,14 +230,13 @@ cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, works
                                  bint coupled) noexcept nogil:
     """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
     cdef ptr_t slot, other, block_slot = 0
-    cdef const double* part = work.mixed + work.size
     for slot in range(work.size):
         if work.coords[slot] // problem.n_coords != work.coords[block_slot] // problem.n_coords:
             block_slot = slot
         memset(work.product, 0, (slot + 1) * sizeof(double))
         hessian_row(problem, state, work, slot, block_slot, coupled, work.product)
         for other in range(block_slot, slot + 1):
-            work.product[other] += work.mixed[slot] * work.mixed[other] - part[slot] * part[other]
+            work.product[other] += work.all[slot] * work.all[other] - work.part[slot] * work.part[other]
         store_row(problem, work, slot, work.product)
         if interrupted(state):
             return

@@ -1,17 +1,17 @@
 """The quadratic model of the objective on a working set, and its minimum.
 
-A sweep costs K^2 flops, not a pass over the data. Every few sweeps are extrapolated (Anderson); near the end a
+A sweep costs K^2 flops, not a pass over the data. In changing orders sweeps settle soon; where they do not, a
 Cholesky factor of the active part of the Hessian takes over.
 """
 from libc.math cimport INFINITY, copysign, fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from sl1max._core._dense cimport axpy, dot, factorise, substitute
+from sl1max._core._dense cimport dot, factorise, substitute
 from sl1max._core._hessian cimport EXACT
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport DEPTH, add_hessian_row, hessian_at, reserve_face, shuffle, start_order, workset_t
+from sl1max._core._workset cimport add_hessian_row, hessian_at, reserve_face, shuffle, start_order, workset_t
 
 
 cdef extern from *:
@@ -199,77 +199,6 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
     return -change
 
 
-cdef inline double model_value(const problem_t* problem, const state_t* state, const workset_t* work,
-                               ptr_t size, const double* step, const double* product) noexcept nogil:
-    """Change of the model with its penalty."""
-    cdef ptr_t slot, k
-    cdef double value = 0.0
-    for slot in range(size):
-        k = work.coords[slot]
-        value += (step[slot] * (work.slope[slot] + 0.5 * product[slot])
-                  + penalty_change(state.lam[k], step[slot], problem.beta[k]))
-    return value
-
-
-cdef inline bint mixing_shares(const workset_t* work, ptr_t size, double* shares) noexcept nogil:
-    """Weights, of sum one, that make the last changes of step cancel best: DEPTH least squares. False if none do."""
-    cdef double gram[DEPTH * DEPTH]
-    cdef double pivot[DEPTH]
-    cdef double trace = 0.0, total = 0.0
-    cdef ptr_t a, b, slot
-    for a in range(DEPTH):
-        for b in range(a + 1):
-            gram[a * DEPTH + b] = 0.0
-    for slot in range(size):
-        for a in range(DEPTH):
-            pivot[a] = work.history[(a + 1) * 2 * size + slot] - work.history[a * 2 * size + slot]
-        for a in range(DEPTH):
-            for b in range(a + 1):
-                gram[a * DEPTH + b] += pivot[a] * pivot[b]
-    for a in range(DEPTH):
-        trace += gram[a * DEPTH + a]
-    if not trace > 0.0:
-        return False
-    for a in range(DEPTH):
-        gram[a * DEPTH + a] += 1e-12 * trace
-        pivot[a] = 1e-5
-        shares[a] = 1.0
-    factorise(gram, DEPTH, 0, DEPTH, pivot)
-    substitute(gram, DEPTH, DEPTH, pivot, shares)
-    for a in range(DEPTH):
-        total += shares[a]
-    if not fabs(total) > 0.0:
-        return False
-    for a in range(DEPTH):
-        shares[a] /= total
-    return True
-
-
-cdef inline double extrapolate(const problem_t* problem, state_t* state, workset_t* work,
-                               ptr_t size) noexcept nogil:
-    """Anderson's extrapolation of the last sweeps, if it is better than the last of them; returns the decrease."""
-    cdef double shares[DEPTH]
-    cdef double gain
-    cdef ptr_t a
-    if not mixing_shares(work, size, shares):
-        return 0.0
-    memset(work.mixed, 0, 2 * size * sizeof(double))
-    for a in range(DEPTH):
-        axpy(shares[a], work.history + (a + 1) * 2 * size, work.mixed, 2 * size)
-    gain = (model_value(problem, state, work, size, work.step, work.product)
-            - model_value(problem, state, work, size, work.mixed, work.mixed + size))
-    if not gain > 0.0:
-        return 0.0
-    memcpy(work.step, work.mixed, size * sizeof(double))
-    memcpy(work.product, work.mixed + size, size * sizeof(double))
-    return gain
-
-
-cdef inline void remember(workset_t* work, ptr_t size, ptr_t place) noexcept nogil:
-    memcpy(work.history + place * 2 * size, work.step, size * sizeof(double))
-    memcpy(work.history + (place * 2 + 1) * size, work.product, size * sizeof(double))
-
-
 cdef inline bint may_factor(const workset_t* work, ptr_t n_faces, double precision) noexcept nogil:
     """Whether one more Cholesky factor pays: one where precision is called for, and many while they are small."""
     cdef double size = work.n_active
@@ -281,32 +210,23 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
                                 double precision) noexcept nogil:
     """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
 
-    Sweeps, extrapolated every few, until one adds less than precision of the whole decrease. Along directions in which
-    the model is flat they creep, and do not get there; a Cholesky factor of the active slots' matrix knows no such
-    directions.
+    Sweeps, until one adds less than precision of the whole decrease. Along directions in which the model is flat they
+    creep, and do not get there; a Cholesky factor of the active slots' matrix knows no such directions.
     """
-    cdef ptr_t size = work.size, n_sweeps = 0, n_faces = 0, place = 0
+    cdef ptr_t size = work.size, n_sweeps = 0, n_faces = 0
     cdef double decrease = 0.0, gain, least, total = 0.0
     cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
     start_order(work)
     while not interrupted(state):
-        if place == 0:
-            remember(work, size, place)
         least = WORTHWHILE * decrease / size
         decrease = model_sweep(problem, state, work, least)
         if decrease == 0.0 and least > 0.0:
             decrease = model_sweep(problem, state, work, 0.0)
         n_sweeps += 1
-        place += 1
-        remember(work, size, place)
-        gain = decrease
-        if place == DEPTH:
-            gain += extrapolate(problem, state, work, size)
-            place = 0
-        total += gain
-        settled = not gain > precision * total
+        total += decrease
+        settled = not decrease > precision * total
         if not settled and n_sweeps < (MAX_MODEL_SWEEPS if n_faces == 0 else 2):
             continue
         if (settled and n_faces == 0 and precision > EXACT) or not may_factor(work, n_faces, precision):
@@ -317,4 +237,3 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
             return
         n_faces += 1
         n_sweeps = 0
-        place = 0

@@ -14,12 +14,9 @@ cdef extern from *:
     #define SL1MAX_MIN_ROOM 100
     /* Coordinates in one Cholesky factor. */
     #define SL1MAX_MAX_FACTOR 2048
-    /* Sweeps of a model between two extrapolations. */
-    #define SL1MAX_DEPTH 5
     """
     const ptr_t MIN_ROOM "SL1MAX_MIN_ROOM"
     const ptr_t MAX_FACTOR "SL1MAX_MAX_FACTOR"
-    enum: DEPTH "SL1MAX_DEPTH"
 
 
 cdef struct link_t:
@@ -60,8 +57,9 @@ cdef struct workset_t:
     double* slope               # (K,) gradient of the loss
     double* step                # (K,)
     double* product             # (K,) hessian @ step
-    double* history             # (DEPTH + 1, 2, K) step and product after each of the last sweeps
-    double* mixed               # (2, K) step and product, extrapolated; before that, see form_dropped
+    double* all                 # (K,) see form_dropped
+    double* part                # (K,)
+    double* scale               # (K,) see store_row
     double* face_slope          # (A,)
     double* face_step
     double* face_direction
@@ -107,8 +105,9 @@ cdef inline bint reserve_vectors(workset_t* work, ptr_t n_slots) noexcept nogil:
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
                 and grow(<void**> &work.product, n_slots * sizeof(double))
-                and grow(<void**> &work.history, 2 * (DEPTH + 1) * n_slots * sizeof(double))
-                and grow(<void**> &work.mixed, 2 * n_slots * sizeof(double))
+                and grow(<void**> &work.all, n_slots * sizeof(double))
+                and grow(<void**> &work.part, n_slots * sizeof(double))
+                and grow(<void**> &work.scale, n_slots * sizeof(double))
                 and grow(<void**> &work.face_slope, n_slots * sizeof(double))
                 and grow(<void**> &work.face_step, n_slots * sizeof(double))
                 and grow(<void**> &work.face_direction, n_slots * sizeof(double))
@@ -168,8 +167,9 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.slope)
     c_free(work.step)
     c_free(work.product)
-    c_free(work.history)
-    c_free(work.mixed)
+    c_free(work.all)
+    c_free(work.part)
+    c_free(work.scale)
     c_free(work.face_slope)
     c_free(work.face_step)
     c_free(work.face_direction)
