@@ -317,7 +317,7 @@ cdef class Solver:
     cdef prices_t prices
     cdef choice_t last
     cdef dict arrays
-    cdef bint sequential, full_pricing, tight
+    cdef bint sequential, full_pricing, tight, many_rows
     cdef bint polished               # whether the last round ended with a Newton system
     cdef bint evaluated              # whether objective, gap and gradient are those of the weights
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
@@ -331,6 +331,7 @@ cdef class Solver:
         self.tol = tol
         self.sequential = algorithm == "sequential"
         self.full_pricing = pricing == "full"
+        self.many_rows = problem.view.X.n_rows >= MANY_ROWS
         self.arrays = {}
         self._allocate()
         self.state.poll = poll_owner
@@ -508,8 +509,10 @@ cdef class Solver:
             # system well costs little.
             precision = 1e-4
             if problem.X.indptr != NULL:
-                # Newcomers change what the others are worth: where there are many, they come before the next Hessian.
-                again = (novelty > 1.0 and state.n_iter <= 10) or (self.polished and novelty > MANY_NEW)
+                # Newcomers change what the others are worth: where there are many, they come before the next Hessian,
+                # unless a look at all rows costs as much.
+                again = (novelty > 1.0 and state.n_iter <= 10) or (
+                    self.polished and novelty > MANY_NEW and not self.many_rows)
                 sweep(problem, state, work, FIRST_SWEEPS if again or novelty > 0.3 else LATER_SWEEPS)
                 self.polished = not again
                 if again:
