@@ -238,7 +238,8 @@ def write_report(folder, results, markdown=False):
     if not results:
         raise SystemExit(f"nothing measured in {folder}")
     folder = Path(folder)
-    (folder / "peers.json").write_text(json.dumps(results, indent=1))
+    lines = ",\n".join(json.dumps(result) for result in results)  # one a problem: small, and its changes can be read
+    (folder / "peers.json").write_text(f"[\n{lines}\n]\n")
     for result in results:
         plot(result, folder / f"plot-{result['problem'].replace('/', '-')}.png")
     tables = [problem_rows(results), *map(solver_rows, results), bar_rows(results)]
