@@ -125,7 +125,7 @@ cdef inline void gather_entries(const problem_t* problem, state_t* state, workse
 cdef inline void hessian_row(const problem_t* problem, state_t* state, const workset_t* work, ptr_t slot,
                              ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
     """Add to one row of the Hessian up to its diagonal what each row of X holds that its slot is linked to."""
-    cdef ptr_t t, e
+    cdef ptr_t t, e, start
     cdef link_t link
     cdef bint binary = problem.X.values == NULL
     for t in range(0 if slot == 0 else work.link_end[slot - 1], work.link_end[slot]):
@@ -135,10 +135,11 @@ cdef inline void hessian_row(const problem_t* problem, state_t* state, const wor
             for e in range(link.first, link.end + 1):
                 row_out[work.entry_slot[e]] -= (
                     link.pull * work.entry_prob[e] * (1.0 if binary else work.entry_value[e]))
-        e = link.end
-        while e >= link.first and work.entry_slot[e] >= block_slot:
+        start = link.first
+        while work.entry_slot[start] < block_slot:
+            start += 1
+        for e in range(start, link.end + 1):
             row_out[work.entry_slot[e]] += link.pull if binary else link.pull * work.entry_value[e]
-            e -= 1
 
 
 cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
