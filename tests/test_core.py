@@ -295,7 +295,7 @@ class TestRandomProblems:
     def test_gap_is_the_certificate(self, twin, seed):
         lam = np.random.default_rng(seed).normal(size=twin.emp_mean.shape)
         lam /= 10 * np.maximum(np.abs(twin.X).max(axis=0), 1)
-        lam[:, np.ptp(twin.X, axis=0) == 0] = 0  # such a weight may be left out
+        lam[np.isinf(make_solver(twin).problem.beta[:, :-1])] = 0
         b = ref.solve_intercept(twin, lam)
         solver = make_solver(twin, warm_start=as_warm_start(lam, b), tol=0.0)
         solver.run(0)
@@ -364,6 +364,24 @@ def test_penalty_too_large_for_any_weight(normalizer):
     assert solver.run(10) == "converged"
     assert len(solver.coefficients()[0]) == 0
     assert_allclose(solver.objective, solver.objective_zero, rtol=1e-14)
+
+
+@pytest.mark.parametrize("values", ["binary", "unit", "real"])
+@pytest.mark.parametrize("normalizer", ["reference", "two_blocks", "blocks"])
+def test_constraints_that_every_distribution_meets(normalizer, values):
+    """Rare features whose penalty no model could exceed are left out; that changes nothing about the optimum."""
+    rng = np.random.default_rng(5)
+    X, y = random_data(rng, 80, 30, n_classes=3, values=values)
+    X[:, ::2] *= rng.random((80, 15)) < 0.1
+    twin = random_twin(rng, X, y, normalizer, beta=2.5, beta_rule="count")
+    solver = assert_reaches_the_optimum(twin, "newton", tol=1e-9)
+    left_out = np.isinf(solver.problem.beta[:, :-1]) & np.any(X != 0, axis=0)
+    assert left_out.any() and not left_out.all()
+    assert not left_out[:, np.any(X < 0, axis=0)].any()
+    # Whatever the scores, the means of what was left out stay within their intervals.
+    for _ in range(20):
+        means = twin.model_mean(rng.normal(scale=20, size=twin.emp_mean.shape), np.zeros(len(twin.emp_mean)))
+        assert np.all(np.abs(means - twin.emp_mean)[left_out] <= twin.beta[left_out] * (1 + 1e-12))
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)

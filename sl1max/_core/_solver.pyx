@@ -33,6 +33,7 @@ MANY_ROWS = 1 << 16
 # The tol from which on a tighter gap is looked for. Below it Newton steps converge so fast that the model's own gap is
 # there one round later, and then the weights are as good as the gap.
 TIGHT_TOL = 1e-5
+ROUNDING = 1e-13
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
 
@@ -274,6 +275,8 @@ cdef class Problem:
         self.beta[:, np.asarray(reach) == 0.0] = np.inf
         if pooled and n_blocks == 1:
             self.beta[:, n] = np.inf
+        if not pooled and np.ptp(mass) == 0.0:
+            self.beta[self._always_met(mass[0])] = np.inf
         padded_mean, padded_beta = self.emp_mean, self.beta
         self.owned = (target, mass, offset, padded_mean, padded_beta, reach, extent, rms)
         self.view.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
@@ -285,6 +288,15 @@ cdef class Problem:
         self.view.reach = &reach[0]
         self.view.extent = &extent[0]
         self.view.rms = &rms[0]
+
+    def _always_met(self, double mass):
+        """Coordinates whose constraint every distribution meets: their weights are zero, and nobody need look at them.
+
+        Of values that are not negative the mean is between zero and that of all of them.
+        """
+        most = mass * self.columns.total
+        furthest = np.maximum(self.emp_mean, most - self.emp_mean)
+        return (self.columns.low >= 0.0) & (furthest <= self.beta * (1.0 + ROUNDING))
 
 
 cdef bint poll_owner(void* owner) noexcept nogil:
