@@ -21,24 +21,28 @@ classes that are still far off, and by steps on all intercepts: the sums of the 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from sl1max._core._panel import PANEL_WIDTH, Panel
 from sl1max._core._solver import Columns, Problem, Solver
-from sl1max.coupled import Quadratic, sample_cells
+from sl1max.coupled import Quadratic
 from sl1max.moments import weigh
 
 LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
 FAR = 300.0  # a log of Z beyond which no class is light, since exp would overflow
 LEAST_ROOM = 100  # violators that a visit takes in, if there are as many; and ten times the root of the examples
+FIRST_SHARE = 0.01  # of the rows: what the violators of a first visit may touch; four times that in the next pass
+ROWS_PER_EXAMPLE = 20  # or so many for each example of the class
 MAX_ROUNDS = 10  # of the solver in one visit
 EARLY = 3.0  # a violation beyond which it does not matter how large it is
 BATCH = 2  # classes that are visited at once if there are threads for them
-SIDE_BY_SIDE = 8  # classes that are priced at once
+SIDE_BY_SIDE = 4  # panels of classes that are priced at once
 FIRST_PASSES = 1  # of visits alone
 FAR_OFF = 0.3  # a violation that makes a class be visited after a step
 WORST = 0.03  # share of the classes that are visited after a step anyway, unless they violate little
@@ -143,6 +147,8 @@ class ByClassSolver:
         self.pending = 0.0
         self._reciprocals = None
         self._all_rows = np.arange(n_rows, dtype=np.int32)
+        self._sizes = columns.sizes
+        self._panels = batches(np.argsort(-prior, kind="stable"), PANEL_WIDTH)
         self._n_threads = n_threads
         self._threads = None
         self._own = threading.local()  # an array of zeros for the scores
@@ -271,7 +277,7 @@ class ByClassSolver:
         goal = self._goal()
 
         def solve(c):
-            visit = Visit(self, c, prices[c].work)
+            visit = Visit(self, c, self._rare_first(c, prices[c]))
             return visit, visit.solve(0.1 * np.clip(prices[c].violation, goal, EARLY), stop)
 
         order = [c for c in np.argsort(-self.tasks.prior, kind="stable") if chosen[c]]
@@ -282,6 +288,14 @@ class ByClassSolver:
                     return False
                 visit.take(weights)
         return True
+
+    def _rare_first(self, c, price):
+        """The work of a class without what touches many rows: often rare features leave nothing for it to explain."""
+        room = max(FIRST_SHARE * len(self.mass), ROWS_PER_EXAMPLE * len(self.tasks.examples(c)[0]))
+        violators = price.work[price.weights == 0]
+        violators = violators[np.argsort(self._sizes[violators], kind="stable")]
+        n_touched = np.cumsum(self._sizes[violators])
+        return violators[: np.searchsorted(n_touched, room * 4.0 ** min(self.n_iter - 1, 20))]
 
     def _step(self, quadratic, stop):
         """Move all classes by the step or a part of it; returns whether that was of use, None if interrupted."""
@@ -330,18 +344,17 @@ class ByClassSolver:
 
     def _refresh(self, stop):
         """Z from the weights, and the shares of the classes by the Z before; False if that was interrupted."""
-        self.settle()
         ledger = Ledger(self)
-        if not self._for_all(ledger.add_up, ledger.enter_parts, stop):
+        if not self._for_all(ledger.add_up, ledger.enter, stop):
             return False
-        self.log_zs = self.log_zs + np.log(ledger.total())
+        self.log_zs = self.log_zs + np.log(ledger.total)
         self._reciprocals = None
         self._share = ledger.share
         return True
 
     def _for_all(self, look, enter, stop):
-        """Enter what a look at each class gives, in their order; False if that was interrupted."""
-        for batch in batches(range(len(self.b)), SIDE_BY_SIDE):
+        """Enter what a look at each panel gives, in their order; False if that was interrupted."""
+        for batch in batches(self._panels, SIDE_BY_SIDE):
             if stop is not None and stop[0]:
                 return False
             for entry in self._map(look, batch):
@@ -366,12 +379,12 @@ class ByClassSolver:
 
     def _price_all(self, stop):
         """Prices of all classes and the duality gap; False if that was interrupted."""
-        self.settle()
         ledger = Ledger(self)
-        ledger.price_base()
-        if not self._for_all(ledger.look_at, ledger.enter, stop):
+        if not self._for_all(ledger.price, ledger.enter_prices, stop):
             return False
-        self.shift(slice(None), np.log(ledger.total()))
+        if not self._for_all(ledger.give, ledger.enter_given, stop):
+            return False
+        self.shift(slice(None), np.log(ledger.total))
         self._certify(ledger)
         self._prices, self._cells = ledger.prices, ledger.cells
         return True
@@ -389,7 +402,7 @@ class ByClassSolver:
         missed = sum(max(price.missing, 0.0) for price in prices)
         divergence = 0.0
         if missed > 0:
-            gift = self.columns.price(self._all_rows, self.mass * ledger.given() / missed, 0.0)
+            gift = self.columns.price(self._all_rows, self.mass * ledger.given / missed, 0.0)
             for c, price in enumerate(prices):
                 if price.missing > 0:
                     cols, values = self.weights[c]
@@ -423,81 +436,56 @@ class Reciprocals:
         self.first = flow.sum()
         self.second = weigh(flow, self.each)
         self.least, self.greatest = log_zs.min(), log_zs.max()
-        self.cumulated = np.cumsum(self.each)
 
 
 class Ledger:
-    """What the classes add up to in every row, and their prices, entered one by one.
-
-    Parts that are the same number over Z in all rows are kept apart.
-    """
+    """What the classes add up to in every row, and their prices, entered panel by panel."""
 
     def __init__(self, owner: ByClassSolver):
         self._owner = owner
-        self._z = owner.reciprocals()
-        n_rows = len(owner.mass)
-        self._base = None
-        self._total, self._given = np.zeros(n_rows), np.zeros(n_rows)
-        self._common_total = self._common_given = 0.0
-        self.cells = []
-        self.share = np.zeros(len(owner.b))
-        self.prices = []
+        owner.settle()
+        self._z = owner.log_zs, owner.reciprocals().each, owner.mass
+        n_rows, n_classes = len(owner.mass), len(owner.b)
+        self.total = np.zeros(n_rows)  # sum of the probabilities of every row: one, but for rounding
+        self.given = np.zeros(n_rows)  # what every row has to give away
+        self.share, self.taken = np.zeros(n_classes), np.zeros(n_classes)
+        self.prices = [None] * n_classes
+        self.cells = [None] * n_classes
 
-    def price_base(self):
-        """The model means of a class with all scores zero."""
+    def _panel(self, classes):
         owner = self._owner
-        self._base = owner.columns.price(owner._all_rows, owner.mass * self._z.each, 0.0)
+        return Panel(owner.columns, [owner.weights[c] for c in classes], owner.b[classes])
 
-    def total(self):
-        """Sum of the probabilities of every row: one, but for rounding."""
-        return self._total + self._common_total * self._z.each
+    def add_up(self, classes):
+        """The sums of some classes; returns what `enter` takes."""
+        return classes, *self._panel(classes).add_up(*self._z)
 
-    def given(self):
-        """What every row has to give away."""
-        return self._given + self._common_given * self._z.each
+    def enter(self, classes, total, share):
+        """Add up some classes."""
+        self.total += total
+        self.share[classes] = share
 
-    def add_up(self, c):
-        """The probabilities of a class; returns what `enter_parts` takes."""
-        owner, z = self._owner, self._z
-        cols, values = owner.weights[c]
-        rows = owner.columns.touched_rows(cols.astype(np.int64), NONE)
-        if owner.is_light(c, len(rows)):
-            score = owner.scores_at(cols, values, owner.b[c], rows)
-            common = np.exp(owner.b[c])
-            prob = np.exp(score) * z.each[rows]
-            return c, rows, rows, prob, prob - common * z.each[rows], common, score.min(initial=owner.b[c])
-        score = owner.scores_at(cols, values, owner.b[c], slice(None))
-        prob = np.exp(score - owner.log_zs)
-        return c, slice(None), owner._all_rows, prob, prob, 0.0, score.min()
+    def price(self, classes):
+        """Price some classes; returns what `enter_prices` takes."""
+        total, share, least, means, cells = self._panel(classes).price(*self._z, NOTABLE)
+        with np.errstate(divide="ignore"):
+            least = np.log(least)
+        prices = [self._price(c, *about) for c, *about in zip(classes, means, share, least, strict=True)]
+        return classes, total, share, prices, split_cells(*cells, len(classes))
 
-    def enter_parts(self, c, index, rows, prob, above, common, lowest):
-        """Add up a class, which has q in some rows, and in these so much more than the common part over Z of all."""
-        self.share[c] = common * self._z.first + weigh(above, self._owner.mass[index])
-        self._total[index] += above
-        self._common_total += common
+    def enter_prices(self, classes, total, share, prices, cells):
+        """Add up some classes and note their prices."""
+        self.enter(classes, total, share)
+        for c, (price, taken), held in zip(classes, prices, cells, strict=True):
+            self.prices[c], self.taken[c], self.cells[c] = price, taken, held
 
-    def look_at(self, c):
-        """Price a class; returns what `enter` takes."""
-        owner, z = self._owner, self._z
-        parts = self.add_up(c)
-        _, index, rows, prob, above, common, lowest = parts
-        flow = owner.mass[index] * above
-        mean = owner.columns.price(rows, flow, 0.0)
-        if common:
-            mean += common * self._base
-        price, taken = self._price(c, mean, common * z.first + flow.sum(), lowest - z.greatest)
-        cells = sample_cells(rows, prob, common * z.cumulated if common else None, NOTABLE)
-        return price, taken, parts, cells
+    def give(self, classes):
+        """What some classes give away in every row, for `enter_given`."""
+        taken = self.taken[classes]
+        return (self._panel(classes).add_up(*self._z, taken)[0] if taken.any() else 0.0,)
 
-    def enter(self, price, taken, parts, cells):
-        """Add up a class and note its price."""
-        self.enter_parts(*parts)
-        _, index, _, _, above, common, _ = parts
-        if taken > 0:
-            self._given[index] += taken * above
-            self._common_given += taken * common
-        self.cells.append(cells)
-        self.prices.append(price)
+    def enter_given(self, given):
+        self.given += given
 
     def _price(self, c, mean, share, least):
         """The price, and the part of its probability that the class has to give away."""
@@ -662,6 +650,13 @@ class Visit:
         linear, penalty = linear_and_penalty(cols, values)
         old_linear, old_penalty = linear_and_penalty(self._cols, self._values)
         return loss - (linear - old_linear + rise * tasks.prior[self._c]) + penalty - old_penalty
+
+
+def split_cells(rows, slots, prob, n_classes):
+    """(rows, prob) of each class."""
+    order = np.argsort(slots, kind="stable")
+    edges = np.searchsorted(slots[order], np.arange(n_classes + 1))
+    return [(rows[order[low:high]], prob[order[low:high]]) for low, high in itertools.pairwise(edges)]
 
 
 def batches(values, size):

@@ -109,31 +109,6 @@ class Quadratic:
         return cg(hessian, missing, rtol=1e-3, maxiter=100, M=inverse_diagonal)[0]
 
 
-def sample_cells(rows, prob, everywhere, notable):
-    """Cells of one class and their q: those above ``notable``, and so many of the others, of this q, as have their sum.
-
-    Parameters
-    ----------
-    rows, prob : ndarray
-        Ascending, and q there.
-    everywhere : ndarray of shape (n_samples,) or None
-        What q adds up to from the first row on if it is what it is in rows that are not among these; None: all are.
-    """
-    seen = prob > notable
-    chosen = evenly(np.cumsum(np.where(seen, 0.0, prob)), notable)
-    others = np.empty(0, np.int32)
-    if everywhere is not None:
-        others = np.setdiff1d(evenly(everywhere, notable), rows, assume_unique=True).astype(np.int32)
-    found = np.concatenate([rows[seen], rows[chosen], others])
-    return found, np.concatenate([prob[seen], np.full(len(chosen) + len(others), notable)])
-
-
-def evenly(cumulated, unit):
-    """Places, one for each unit of a sum whose terms are less than that."""
-    n = int(cumulated[-1] / unit + 0.5) if len(cumulated) else 0
-    return np.searchsorted(cumulated, (np.arange(n) + 0.5) * unit)
-
-
 def cumulate(sizes):
     """Where parts of these sizes begin, and the last ends."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -182,14 +182,14 @@ class TestStopping:
     def test_ctrl_c_returns_what_there_is(self, one_by_one, monkeypatch):
         X, y = made()
         optimum = sl1max.fit(X, y, tol=1e-4)
-        look_at = by_class.Ledger.look_at
+        price = by_class.Ledger.price
 
-        def interrupt(ledger, c):
-            if c == 3 and ledger._owner.n_iter == 2:
+        def interrupt(ledger, classes):
+            if ledger._owner.n_iter == 2:
                 signal.raise_signal(signal.SIGINT)
-            return look_at(ledger, c)
+            return price(ledger, classes)
 
-        monkeypatch.setattr(by_class.Ledger, "look_at", interrupt)
+        monkeypatch.setattr(by_class.Ledger, "price", interrupt)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.warns(sl1max.ConvergenceWarning, match="interrupted"):
@@ -211,13 +211,14 @@ class TestStopping:
             seen.append((owner.coefficients(), owner.intercept()))
             monkeypatch.setattr(by_class.Ledger, "add_up", interrupt)
             monkeypatch.setattr(by_class, "SIDE_BY_SIDE", 1)
+            owner._panels = [np.array([c]) for c in range(6)]
             return original(owner, *arguments)
 
-        def interrupt(ledger, c):
-            if c == 4 and raising:
+        def interrupt(ledger, classes):
+            if classes[0] == 4 and raising:
                 raise KeyboardInterrupt
-            stop[0] = c == 4
-            return add_up(ledger, c)
+            stop[0] = classes[0] == 4
+            return add_up(ledger, classes)
 
         monkeypatch.setattr(ByClassSolver, within, watch)
         if raising:

@@ -1,4 +1,4 @@
-"""All classes at once to second order: the Hessian, the step, the sample of cells."""
+"""All classes at once to second order: the Hessian, the step."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from sl1max import coupled
 from sl1max._core._coupled import Descent, places_of
 from sl1max._core._solver import Columns
-from sl1max.coupled import Quadratic, cumulate, evenly, sample_cells
+from sl1max.coupled import Quadratic, cumulate
 
 N_ROWS, N_FEATURES, N_CLASSES = 40, 7, 3
 
@@ -146,27 +146,6 @@ class TestCells:
         assert_array_equal(indptr, [0, 2, 3])
         assert_array_equal(places, [0, 1, 0])
         assert_array_equal(values, [4, 2, 5])
-
-    def test_sample_has_the_sum_of_all(self):
-        prob = np.random.default_rng(0).exponential(0.005, size=2000)
-        rows, sampled = sample_cells(np.arange(2000, dtype=np.int32), prob, None, 0.01)
-        large = prob > 0.01
-        assert_array_equal(rows[: large.sum()], np.flatnonzero(large))
-        assert_array_equal(sampled[: large.sum()], prob[large])
-        assert (sampled[large.sum() :] == 0.01).all()
-        assert not set(rows[large.sum() :]) & set(np.flatnonzero(large))
-        assert abs(sampled.sum() - prob.sum()) <= 0.01
-
-    def test_sample_of_rows_that_have_what_all_have(self):
-        everywhere = np.cumsum(np.full(1000, 0.002))
-        rows, sampled = sample_cells(np.array([3, 500], np.int32), np.array([0.5, 0.001]), everywhere, 0.01)
-        assert rows[0] == 3 and sampled[0] == 0.5
-        assert abs(len(rows) - 200) <= 3
-        assert len(set(rows)) == len(rows)
-
-    def test_evenly(self):
-        assert_array_equal(evenly(np.cumsum([0.5, 0.5, 0.5, 0.5]), 1.0), [0, 2])
-        assert evenly(np.empty(0), 1.0).size == 0
 
     def test_cumulate(self):
         assert_array_equal(cumulate([2, 0, 3]), [0, 2, 2, 5])

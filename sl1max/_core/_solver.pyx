@@ -90,6 +90,7 @@ cdef class Columns:
                 start[i] = start[i - 1]
             start[0] = 0
         self.owned += (start, cols, values)
+        self.longest_row = np.diff(start).max()
         self.view.row_start = &start[0]
         self.view.row_cols = &cols[0]
         self.view.row_values = NULL if values is None else &values[0]
