@@ -49,6 +49,7 @@ WORST = 0.03  # share of the classes that are visited after a step anyway, unles
 PRECISION = 0.05  # of a step, against the violation
 HALVINGS = 5  # of a step that are tried
 BALANCES = 2  # steps on all intercepts
+TINY = np.finfo(float).tiny
 MOST = 1 - 1e-15  # a probability that leaves something for the other classes
 NONE = np.empty(0, np.int32)
 
@@ -119,8 +120,6 @@ class ByClassSolver:
     tasks : ClassTasks
     mass : ndarray of shape (n_samples,)
         u_i, summing to one.
-    label_entropy : float
-        Mean over the examples of the entropy of their shares: zero if each has one class.
     intercept : bool
     tol : float
         Converged when dual_gap <= tol * objective_zero.
@@ -128,11 +127,13 @@ class ByClassSolver:
         Blocks ascending.
     n_threads : int
         The result does not depend on it.
+    begin : callable, optional
+        Called when first run, with the flag to stop; gives what `warm_start` is, or None if it was interrupted.
     """
 
     def __init__(
-        self, columns: Columns, tasks: ClassTasks, mass, *, intercept, tol, label_entropy=0.0, warm_start=None,
-        n_threads=1,
+        self, columns: Columns, tasks: ClassTasks, mass, *, intercept, tol, warm_start=None, n_threads=1,
+        begin=None,
     ):  # fmt: skip
         columns.index_rows()
         prior = tasks.prior
@@ -152,13 +153,14 @@ class ByClassSolver:
         self._n_threads = n_threads
         self._threads = None
         self._own = threading.local()  # an array of zeros for the scores
-        self._label_entropy = label_entropy
+        self._begin = begin
         self._prices = None
         self._cells = None  # of all classes, as `Quadratic` takes them
         self._share = None  # of each class, when Z was last computed from the weights
         self.objective_zero = float(-(prior @ np.log(prior)) if intercept else np.log(n_classes))
         self.objective = self.objective_zero
         self.dual_gap = np.inf
+        self._goal = np.nan  # the violation to come down to
         self._least = -np.inf  # what the objective is at least
         self.log_z = np.nan
         self.tol = tol
@@ -169,16 +171,21 @@ class ByClassSolver:
 
     def _load(self, blocks, cols, values, intercept):
         edges = np.searchsorted(blocks, np.arange(len(self.b) + 1))
-        for c, b in enumerate(intercept):
-            held = slice(edges[c], edges[c + 1])
-            held = held.start + np.flatnonzero(np.isfinite(self.tasks.beta(c)[cols[held]]))
+        for c, ends in enumerate(itertools.pairwise(edges)):
+            held = slice(*ends)
+            held = held.start + np.flatnonzero(np.isfinite(self.tasks.beta(c, cols[held])))
             held = held[np.argsort(cols[held])]
-            Visit(self, c, cols[held]).move(cols[held], values[held], b if self.has_intercept else 0.0)
+            self.weights[c] = cols[held], values[held]
+        if self.has_intercept:
+            self.b = np.array(intercept, float)
+        self._refresh(None)
 
     # The face of a solver
 
     def run(self, n, stop=None) -> str:
         """Go on for at most n passes; returns "converged", "running", "stalled" or "interrupted"."""
+        if self._begin is not None and not self._start(stop):
+            return "interrupted"
         for k in range(n + 1):
             if self._prices is None and not self._price_all(stop):
                 return "interrupted"
@@ -192,6 +199,18 @@ class ByClassSolver:
             if self.objective >= before[0] and self.dual_gap >= before[1] > self.tol * self.objective_zero:
                 return "stalled"
         return "running"
+
+    def _start(self, stop):
+        """Take the weights to begin with, and give the classes about their sums; False if that was interrupted."""
+        found = self._begin(stop)
+        if found is None:
+            return False
+        self._begin = None
+        self._load(*found)
+        if self.has_intercept:
+            self._refresh(None)
+            self.b += np.log(self.tasks.prior / self._share)
+        return self._refresh(None)
 
     def largest_ratio(self):
         """The largest |q[f] - p~[f]| / beta."""
@@ -259,22 +278,22 @@ class ByClassSolver:
         """Visits at first, then steps; False if that was interrupted."""
         prices, self._prices = self._prices, None
         self.n_iter += 1
-        far = violating = np.array([price.violation for price in prices]) > 0.3 * self._goal()
+        far = violating = np.array([price.violation for price in prices]) > 0.3 * self._goal
         if self.n_iter <= FIRST_PASSES:
             return self._visit(prices, violating, stop)
         quadratic = Quadratic(self.columns, self.mass, prices, self._cells, self.has_intercept)
         self._cells = None
         excess = np.array([price.ratio for price in prices]) - 1
-        if not quadratic.solve(max(0.3 * self._goal(), PRECISION * min(excess.max(), 1.0)), stop):
+        if not quadratic.solve(max(0.3 * self._goal, PRECISION * min(excess.max(), 1.0)), stop):
             return False
         moved = self._step(quadratic, stop)
         if moved:
-            far = excess > min(FAR_OFF, max(self._goal(), np.quantile(excess, 1 - WORST)))
+            far = excess > min(FAR_OFF, max(self._goal, np.quantile(excess, 1 - WORST)))
         return moved is not None and self._visit(prices, far, stop) and self._balance(quadratic, stop)
 
     def _visit(self, prices, chosen, stop):
         """Solve some classes, the frequent ones first; False if that was interrupted."""
-        goal = self._goal()
+        goal = self._goal
 
         def solve(c):
             visit = Visit(self, c, self._rare_first(c, prices[c]))
@@ -371,10 +390,6 @@ class ByClassSolver:
             self._threads = ThreadPoolExecutor(min(self._n_threads, SIDE_BY_SIDE))
         return list(self._threads.map(function, values))
 
-    def _goal(self):
-        """The violation to come down to: the gap is about the worst one times the objective."""
-        return self.tol * self.objective_zero / self.objective
-
     # Prices and the certificate
 
     def _price_all(self, stop):
@@ -393,7 +408,8 @@ class ByClassSolver:
         """The duality gap.
 
         Classes with more than their share give of every cell in proportion; what a row has to give goes to those with
-        less in proportion to what they miss. So rows and classes have their sums; then p~ is mixed in.
+        less in proportion to what they miss. So rows and classes have their sums; then p~ is mixed in, as by
+        `Mixture`.
         """
         tasks, prices = self.tasks, ledger.prices
         penalty = sum(price.penalty for price in prices)
@@ -412,9 +428,10 @@ class ByClassSolver:
                 else:
                     divergence += price.missing**2 / ledger.share[c]
         t = max(1 - 1 / ratio, 0.0) if ratio > 0 else 0.0
-        loss = self._loss()
-        self.objective = loss + penalty
-        gap = t * (loss - self._label_entropy) + (1 - t) * divergence + penalty + (1 - t) * slope
+        mixture = Mixture(self, ledger, missed)
+        self.objective = self._loss() + penalty
+        gap = mixture.divergence(t) + (1 - t) * divergence + penalty + (1 - t) * slope
+        self._goal = mixture.largest_share(penalty, 0.5 * self.tol * self.objective_zero)
         self._least = max(self._least, self.objective - gap)
         self.dual_gap = self.objective - self._least
         self.worst = ratio
@@ -425,6 +442,41 @@ class ByClassSolver:
     def _loss(self):
         linear = sum(values @ self.tasks.emp_mean(c, cols) for c, (cols, values) in enumerate(self.weights))
         return weigh(self.log_zs, self.mass) - float(linear + self.b @ self.tasks.prior)
+
+
+class Mixture:
+    """KL((1 - t) p + t p~ || q) less (1 - t) KL(p || q), where p is q after classes have given and taken.
+
+    Only cells with a label differ: with s = (1 - t) p / q, all others have q s ln s, of which (1 - t) KL(p || q) is all
+    but (1 - t) ln (1 - t). That it is bounded by t KL(p~ || q) is true and, for small t, ten times too much.
+    """
+
+    def __init__(self, owner: ByClassSolver, ledger: Ledger, missed):
+        examples = [owner.tasks.examples(c) for c in range(len(owner.b))]
+        sizes = [len(rows) for rows, _ in examples]
+        rows, self._label = (np.concatenate(parts) for parts in zip(*examples, strict=True))
+        self._mass = owner.mass[rows]
+        self._log_q = np.concatenate(ledger.own)
+        q = np.exp(self._log_q)
+        self._p = q * np.repeat(1 - ledger.taken, sizes)
+        if missed > 0:
+            missing = [max(price.missing, 0.0) / missed for price in ledger.prices]
+            self._p += np.repeat(missing, sizes) * ledger.given[rows]
+        self._log_ratio = np.log(np.maximum(self._p, TINY)) - self._log_q
+
+    def divergence(self, t):
+        """For a share t of p~."""
+        rest, p = 1 - t, (1 - t) * self._p + t * self._label
+        log_rest = np.log(max(rest, TINY))
+        change = p * (np.log(np.maximum(p, TINY)) - self._log_q) - rest * self._p * (log_rest + self._log_ratio)
+        return max(rest * log_rest + weigh(change, self._mass), 0.0)
+
+    def largest_share(self, penalty, limit):
+        """About the largest t, below a half, that keeps a limit on the gap: of slackness it takes t of the penalty."""
+        t = 0.5
+        while self.divergence(t) + t * penalty > limit and t > 1e-9:
+            t *= 0.8
+        return t
 
 
 class Reciprocals:
@@ -449,8 +501,10 @@ class Ledger:
         self.total = np.zeros(n_rows)  # sum of the probabilities of every row: one, but for rounding
         self.given = np.zeros(n_rows)  # what every row has to give away
         self.share, self.taken = np.zeros(n_classes), np.zeros(n_classes)
+        self._notable = NOTABLE if owner.n_iter >= FIRST_PASSES else np.inf  # visits need no cells
         self.prices = [None] * n_classes
         self.cells = [None] * n_classes
+        self.own = [None] * n_classes  # ln q of each class in its own examples
 
     def _panel(self, classes):
         owner = self._owner
@@ -467,17 +521,24 @@ class Ledger:
 
     def price(self, classes):
         """Price some classes; returns what `enter_prices` takes."""
-        total, share, least, means, cells = self._panel(classes).price(*self._z, NOTABLE)
+        panel = self._panel(classes)
+        total, share, least, means, cells = panel.price(*self._z, self._notable)
         with np.errstate(divide="ignore"):
             least = np.log(least)
         prices = [self._price(c, *about) for c, *about in zip(classes, means, share, least, strict=True)]
-        return classes, total, share, prices, split_cells(*cells, len(classes))
+        own = [self._own(panel, slot, c) for slot, c in enumerate(classes)]
+        return classes, total, share, prices, split_cells(*cells, len(classes)), own
 
-    def enter_prices(self, classes, total, share, prices, cells):
+    def enter_prices(self, classes, total, share, prices, cells, own):
         """Add up some classes and note their prices."""
         self.enter(classes, total, share)
-        for c, (price, taken), held in zip(classes, prices, cells, strict=True):
-            self.prices[c], self.taken[c], self.cells[c] = price, taken, held
+        for c, (price, taken), held, log_q in zip(classes, prices, cells, own, strict=True):
+            self.prices[c], self.taken[c], self.cells[c], self.own[c] = price, taken, held, log_q
+
+    def _own(self, panel, slot, c):
+        """ln q of a class in its own examples."""
+        rows = self._owner.tasks.examples(c)[0]
+        return panel.scores(slot, rows) - self._owner.log_zs[rows]
 
     def give(self, classes):
         """What some classes give away in every row, for `enter_given`."""

@@ -133,6 +133,14 @@ def change_offset(data: Data, offset, *, distribution) -> Data:
     return _on_same_columns(data, offset=offset)
 
 
+def take_rows(data: Data, rows) -> Data:
+    """Some of the examples, without offsets; classes that have none of them are constant."""
+    labels = data.labels.tocsr()[rows].tocsc()
+    constant = np.where(np.diff(labels.indptr) == 0, -1, data.constant).astype(np.int8)
+    matrix = data.matrix[rows] if isinstance(data.matrix, np.ndarray) else data.matrix.tocsr()[rows].tocsc()
+    return replace(data, matrix=matrix, mass=data.mass[rows], labels=labels, constant=constant, offset=None)
+
+
 def _on_same_columns(data, **changed):
     changed = replace(data, **changed)
     vars(changed)["columns"] = data.columns

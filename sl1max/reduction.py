@@ -17,15 +17,15 @@ The sequential solver follows the paper and gives the non-class, or the first of
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
 
 from sl1max._core._solver import Problem, Solver
 from sl1max.by_class import ByClassSolver, ClassTasks
-from sl1max.inputs import Data
+from sl1max.inputs import Data, take_rows
 from sl1max.merged import MergedSolver
 from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments, weigh
@@ -35,6 +35,12 @@ from sl1max.regularization import Penalties
 # Classes x examples from which on exclusive classes are solved one by one. All at once take 32 bytes for each of them,
 # two gigabytes here.
 MANY_CELLS = 1 << 26
+# Exclusive classes, one by one, begin with a model of one in so many examples, if these are enough, that is trained as
+# long as a pass makes the objective fall to less than this share of it.
+COARSER = 8
+LEAST_ROWS = 10_000
+COARSE_FALL = 0.98
+COARSE_TOL = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,12 +215,36 @@ class Reduction:
             beta=lambda b, cols=None: self.penalties.block(*blocks[b], cols),
             examples=lambda b: self._class_target(plan, blocks[b])[:2],
         )
-        share = self.data.labels.data
-        entropy = -weigh(share * np.log(share), self.data.mass[self.data.labels.indices]) / self.moments.mass
         return ByClassSolver(
-            self.data.columns, tasks, self._base(plan), intercept=self.fit_intercept, tol=tol, label_entropy=entropy,
+            self.data.columns, tasks, self._base(plan), intercept=self.fit_intercept, tol=tol,
             warm_start=start, n_threads=n_threads,
+            begin=partial(self._start_coarsely, plan, n_threads) if start is None and self._is_large else None,
         )  # fmt: skip
+
+    def _start_coarsely(self, plan, n_threads, stop):
+        """Weights, as the solver takes them, of a model of some examples that is hardly trained; None if interrupted.
+
+        Of the objective they leave little for all examples to find, at a small part of the cost.
+        """
+        n_rows = len(self.data.mass)
+        rows = np.sort(np.random.default_rng(0).permutation(n_rows)[: n_rows // COARSER])
+        data = take_rows(self.data, rows)
+        moments = Moments(data)
+        coarse = replace(self, data=data, moments=moments, penalties=self.penalties.on(data, moments), warm_start=None)
+        (part,) = coarse.plans("newton")
+        solver = coarse._by_class_solver(part, COARSE_TOL, n_threads=n_threads)
+        before, status = np.inf, "running"
+        while status == "running" and solver.objective < COARSE_FALL * before:
+            before = solver.objective
+            status = solver.run(1, stop)
+        if status == "interrupted":
+            return None
+        number = {block: b for b, block in enumerate(plan.blocks)}
+        number = np.array([number[block] for block in part.blocks])
+        blocks, cols, values = solver.coefficients()
+        intercept = np.log([self.moments.block_prior(*block) for block in plan.blocks])
+        intercept[number] = solver.intercept()
+        return number[blocks].astype(np.int32), cols, values, intercept
 
     def _can_merge(self, plan, beta):
         """Whether many rows may be alike."""
@@ -227,6 +257,10 @@ class Reduction:
             and self._has_common_mass
             and not (beta == 0).any()
         )
+
+    @property
+    def _is_large(self):
+        return len(self.data.mass) >= COARSER * LEAST_ROWS
 
     @cached_property
     def _has_common_mass(self):

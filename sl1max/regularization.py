@@ -59,6 +59,10 @@ class Penalties:
         self._first = ClassSums(unit, self._moments.cells, data.mass)
         self._second = ClassSums(unit * unit, self._moments.cells, data.mass)
 
+    def on(self, data: Data, moments: Moments) -> Penalties:
+        """The same rule on other examples of the same classes."""
+        return Penalties(data, moments, "class-conditional" if self._within_class else "", self._beta, self._rule)
+
     def block(self, c, side, cols=None):
         """beta_cj of block (c, side), a new array (n_features,); or those of some columns.
 

@@ -98,6 +98,19 @@ cdef class Panel:
         for k in range(WIDTH):
             prob[k] = exp(prob[k] - log_z) if self.far else prob[k] * inv_z
 
+    def scores(self, idx_t slot, const idx_t[::1] rows):
+        """b + lam . x_i of one of the classes in some rows"""
+        cdef const columns_t* X = &self.columns.view
+        cdef double[::1] score = np.full(rows.shape[0], self.b[slot])
+        cdef ptr_t i, p, t
+        with nogil:
+            for i in range(rows.shape[0]):
+                for p in range(X.row_start[rows[i]], X.row_start[rows[i] + 1]):
+                    for t in range(self.start[X.row_cols[p]], self.start[X.row_cols[p] + 1]):
+                        if self.slots[t] == slot:
+                            score[i] += self.lam[t] * (1.0 if X.row_values == NULL else X.row_values[p])
+        return np.asarray(score)
+
     def add_up(self, const double[::1] log_z, const double[::1] inv_z, const double[::1] mass,
                const double[::1] share_of_each=None):
         """(total, share): sums over the classes of q, or of a part of each, and over the examples of u q."""
@@ -126,7 +139,7 @@ cdef class Panel:
         examples; cells (rows, classes, q): all q above ``notable`` and a sample of the others, in which one that counts
         as ``notable`` stands for as many as add up to that.
         """
-        cdef ptr_t n_rows = mass.shape[0], i, block
+        cdef ptr_t n_rows = mass.shape[0], i, block, n
         total, share, least = np.empty(n_rows), np.zeros(WIDTH), np.full(WIDTH, np.inf)
         means = np.zeros((self.columns.n_cols, WIDTH))
         cdef double[::1] total_out = total, share_out = share, least_out = least, sums = np.zeros(WIDTH)
@@ -155,7 +168,8 @@ cdef class Panel:
                     total_out[i] = row_total
                     add_outer(&self.columns.view, i, flow, &means_out[0, 0])
                     sample_row(i, prob, &sample)
-            cells.append((np.array(rows[: sample.size]), np.array(slots[: sample.size]), np.array(probs[: sample.size])))
+            n = sample.size
+            cells.append((np.array(rows[:n]), np.array(slots[:n]), np.array(probs[:n])))
         n = self.n_classes
         cells = [np.concatenate(parts) for parts in zip(*cells, strict=True)]
         return total, share[:n], least[:n], transposed(means_out)[:n], cells
