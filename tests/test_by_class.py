@@ -3,19 +3,21 @@
 import itertools
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
+from scipy import sparse, special
 
 import sl1max
 from sl1max import by_class, engine, reduction
 from sl1max._core._solver import Columns
 from sl1max.by_class import ByClassSolver
 from sl1max.exceptions import FitMemoryError
+from sl1max.inputs import take_rows
 
 
 def made(n_rows=300, n_features=60, n_classes=6, values="binary", seed=0):
@@ -170,6 +172,81 @@ class TestBadLuck:
         with pytest.warns(sl1max.ConvergenceWarning, match="max_iter"):
             model = sl1max.fit(X, y, tol=1e-6, max_iter=2)
         assert model.n_iter == 2 and not model.converged
+
+
+class TestMixture:
+    """What mixing p~ in adds to the divergence, against all cells in full."""
+
+    @pytest.mark.parametrize("soft", [False, True])
+    def test_divergence(self, soft):
+        rng = np.random.default_rng(0)
+        n_rows, n_classes = 30, 4
+        q = rng.dirichlet(np.ones(n_classes), size=n_rows)
+        mass = rng.dirichlet(np.ones(n_rows))
+        label = rng.dirichlet(np.full(n_classes, 0.3), size=n_rows) if soft else np.eye(n_classes)[np.arange(n_rows) % 4]
+        taken, missing = np.array([0.1, 0.0, 0.3, 0.0]), np.array([-1.0, 0.02, -1.0, 0.05])
+        given = q @ taken
+        p = q * (1 - taken) + given[:, None] * np.maximum(missing, 0) / 0.07
+        assert_allclose(p.sum(axis=1), 1)
+        held = [np.flatnonzero(label[:, c]).astype(np.int32) for c in range(n_classes)]
+        owner = SimpleNamespace(
+            b=np.zeros(n_classes), mass=mass, tasks=SimpleNamespace(examples=lambda c: (held[c], label[held[c], c]))
+        )
+        ledger = SimpleNamespace(
+            own=[np.log(q[rows, c]) for c, rows in enumerate(held)], taken=taken, given=given,
+            prices=[SimpleNamespace(missing=value) for value in missing],
+        )  # fmt: skip
+        mixture = by_class.Mixture(owner, ledger, 0.07)
+
+        def divergence(p):
+            return mass @ special.rel_entr(p, q).sum(axis=1)
+
+        for t in (0.0, 1e-6, 0.01, 0.3, 1.0):
+            mixed = divergence((1 - t) * p + t * label)
+            assert_allclose(mixture.divergence(t) + (1 - t) * divergence(p), mixed, rtol=1e-9)
+        share = mixture.largest_share(0.5, 0.05)
+        assert mixture.divergence(share) + 0.5 * share <= 0.05 < mixture.divergence(1.3 * share) + 0.65 * share
+
+
+@pytest.fixture
+def coarse_first(one_by_one, monkeypatch):
+    monkeypatch.setattr(reduction, "LEAST_ROWS", 20)
+
+
+class TestCoarseStart:
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_leads_to_the_same_optimum(self, coarse_first, fit_intercept):
+        X, y = made(n_rows=600, n_classes=9, seed=2)
+        y[y == 8], y[7] = 0, 8  # a class of one example, that the coarse model may lack
+        ours, theirs = fit_both(X, y, fit_intercept=fit_intercept)
+        assert_certified(ours, theirs, 1e-3)
+
+    def test_is_better_than_none(self, coarse_first):
+        X, y = made(n_rows=2000)
+        solver = make_solver(X, y, 1e-3)
+        solver.run(0)
+        assert solver.objective < 0.9 * solver.objective_zero and solver.n_iter == 0
+        assert solver.run(100) == "converged"
+
+    def test_interrupted(self, coarse_first):
+        X, y = made(n_rows=600)
+        solver = make_solver(X, y, 1e-3)
+        assert solver.run(5, np.ones(1, np.int32)) == "interrupted"
+        assert solver.run(100) == "converged"
+
+    def test_does_not_depend_on_threads(self, coarse_first):
+        X, y = made(n_rows=600, n_classes=40)
+        alone, together = (sl1max.fit(X, y, tol=1e-2, n_jobs=n_jobs) for n_jobs in (1, 3))
+        assert_array_equal(alone.weights.toarray(), together.weights.toarray())
+
+    def test_takes_rows(self):
+        X, y = made(n_rows=40)
+        data = sl1max.Problem(X, y)._data
+        rows = np.array([1, 2, 9, 30])
+        some = take_rows(data, rows)
+        assert_array_equal(some.matrix.toarray(), X.toarray()[rows])
+        assert_array_equal(some.labels.toarray().argmax(axis=1), y[rows])
+        assert_array_equal(some.constant, [0 if c in y[rows] else -1 for c in range(6)])
 
 
 class TestStopping:

@@ -64,6 +64,14 @@ class TestAgainstNumpy:
         assert_allclose(total, made.prob @ part, rtol=1e-10, atol=1e-300)
         assert_allclose(share, made.mass @ made.prob, rtol=1e-10)
 
+    def test_scores(self, values, n_classes, scale):
+        made = Made(values, n_classes, scale)
+        rows = np.array([3, 7, 49], np.int32)
+        for c in range(n_classes):
+            expected = np.log(np.maximum(made.prob[rows, c], 1e-300)) + made.log_z[rows]
+            seen = made.prob[rows, c] > 1e-300
+            assert_allclose(made.panel.scores(c, rows)[seen], expected[seen], rtol=1e-9, atol=1e-10)
+
     def test_prices(self, values, n_classes, scale):
         made = Made(values, n_classes, scale)
         total, share, least, means, _ = made.panel.price(*made.z, 0.01)
