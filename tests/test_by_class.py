@@ -183,7 +183,9 @@ class TestMixture:
         n_rows, n_classes = 30, 4
         q = rng.dirichlet(np.ones(n_classes), size=n_rows)
         mass = rng.dirichlet(np.ones(n_rows))
-        label = rng.dirichlet(np.full(n_classes, 0.3), size=n_rows) if soft else np.eye(n_classes)[np.arange(n_rows) % 4]
+        label = np.eye(n_classes)[np.arange(n_rows) % n_classes]
+        if soft:
+            label = rng.dirichlet(np.full(n_classes, 0.3), size=n_rows)
         taken, missing = np.array([0.1, 0.0, 0.3, 0.0]), np.array([-1.0, 0.02, -1.0, 0.05])
         given = q @ taken
         p = q * (1 - taken) + given[:, None] * np.maximum(missing, 0) / 0.07
