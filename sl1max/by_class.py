@@ -50,6 +50,8 @@ WORST = 0.03  # share of the classes that are visited after a step anyway, unles
 PRECISION = 0.05  # of a step, against the violation
 HALVINGS = 5  # of a step that are tried
 BALANCES = 2  # steps on all intercepts
+NEAR = 0.5  # a log of what a class should have over what it has, up to which Newton's step is the better one
+WILD = 3.0  # times as much as a class should have, or had: what a step may give it at most
 TINY = np.finfo(float).tiny
 MOST = 1 - 1e-15  # a probability that leaves something for the other classes
 NONE = np.empty(0, np.int32)
@@ -158,6 +160,7 @@ class ByClassSolver:
         self._prices = None
         self._cells = None  # of all classes, as `Quadratic` takes them
         self._share = None  # of each class, when Z was last computed from the weights
+        self._was = None  # what it was at the last prices
         self.objective_zero = float(-(prior @ np.log(prior)) if intercept else np.log(n_classes))
         self.objective = self.objective_zero
         self.dual_gap = np.inf
@@ -278,6 +281,7 @@ class ByClassSolver:
     def _improve(self, stop):
         """Visits at first, then steps; False if that was interrupted."""
         prices, self._prices = self._prices, None
+        self._was = np.array([price.share for price in prices])
         self.n_iter += 1
         far = violating = np.array([price.violation for price in prices]) > 0.3 * self._goal
         if self.n_iter <= FIRST_PASSES:
@@ -333,9 +337,14 @@ class ByClassSolver:
             if moved:
                 if not self._refresh(stop):
                     return False
-                rise = quadratic.balance(self.tasks.prior - self._share, self._share)
-                moved = self._try([(self.weights, self.b + rise)], stop)
+                moved = self._try([(self.weights, self.b + rise) for rise in self._rises(quadratic)], stop)
         return moved is not None
+
+    def _rises(self, quadratic):
+        """Steps on all intercepts: Newton's, and that of iterative scaling, which never fails, first if it is far."""
+        scaling = np.log(self.tasks.prior / self._share)
+        newton = quadratic.balance(self.tasks.prior - self._share, self._share)
+        return (newton, scaling) if np.abs(scaling).max() < NEAR else (scaling, newton)
 
     def _try(self, candidates, stop):
         """Take the first (weights, intercepts) that make the objective fall.
@@ -349,7 +358,7 @@ class ByClassSolver:
         try:
             for weights, b in candidates:
                 self.weights, self.b = weights, b
-                if not self._refresh(stop):
+                if not self._refresh(stop) or not self._tame(*before[:2], stop):
                     return None
                 taken = self._loss() + self._penalty() < value
                 if taken:
@@ -361,6 +370,19 @@ class ByClassSolver:
             if not taken:
                 self.weights, self.b, self.log_zs = before
                 self._reciprocals = None
+
+    def _tame(self, weights, b, stop):
+        """Give classes back their weights and intercepts that have far too large a share; False if interrupted.
+
+        A class with next to no probability hardly bends the objective as it is, so that a step may take it too far:
+        one of a single example had the sum of 1,500.
+        """
+        wild = self._share > WILD * np.maximum(self.tasks.prior, self._was)
+        if not wild.any():
+            return True
+        self.weights = [old if back else new for old, new, back in zip(weights, self.weights, wild, strict=True)]
+        self.b = np.where(wild, b, self.b)
+        return self._refresh(stop)
 
     def _refresh(self, stop):
         """Z from the weights, and the shares of the classes by the Z before; False if that was interrupted."""
