@@ -38,7 +38,7 @@ LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never lo
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
 FAR = 300.0  # a log of Z beyond which no class is light, since exp would overflow
 LEAST_ROOM = 100  # violators that a visit takes in, if there are as many; and ten times the root of the examples
-FIRST_SHARE = 0.01  # of the rows: what the violators of a first visit may touch; four times that in the next pass
+FIRST_ROWS = 30_000  # that the violators of a first visit may touch; four times as many in the next pass
 ROWS_PER_EXAMPLE = 20  # or so many for each example of the class
 MAX_ROUNDS = 10  # of the solver in one visit
 EARLY = 3.0  # a violation beyond which it does not matter how large it is
@@ -315,11 +315,13 @@ class ByClassSolver:
 
     def _rare_first(self, c, price):
         """The work of a class without what touches many rows: often rare features leave nothing for it to explain."""
-        room = max(FIRST_SHARE * len(self.mass), ROWS_PER_EXAMPLE * len(self.tasks.examples(c)[0]))
+        room = max(FIRST_ROWS, ROWS_PER_EXAMPLE * len(self.tasks.examples(c)[0])) * 4.0 ** min(self.n_iter - 1, 20)
+        if room >= len(self.mass):
+            return price.work
         violators = price.work[price.weights == 0]
         violators = violators[np.argsort(self._sizes[violators], kind="stable")]
         n_touched = np.cumsum(self._sizes[violators])
-        return violators[: np.searchsorted(n_touched, room * 4.0 ** min(self.n_iter - 1, 20))]
+        return violators[: np.searchsorted(n_touched, room)]
 
     def _step(self, quadratic, stop):
         """Move all classes by the step or a part of it; returns whether that was of use, None if interrupted."""

@@ -167,6 +167,42 @@ class TestBadLuck:
         assert model.converged
         assert model.objective - optimum.objective <= model.dual_gap
 
+    def test_rare_features_first(self, monkeypatch):
+        monkeypatch.setattr(by_class, "FIRST_ROWS", 30)
+        monkeypatch.setattr(by_class, "ROWS_PER_EXAMPLE", 0)
+        X, y = made()
+        assert_certified(*fit_both(X, y), 1e-3)
+
+    def test_what_a_visit_takes_in_touches_few_rows(self, one_by_one, monkeypatch):
+        monkeypatch.setattr(by_class, "FIRST_ROWS", 100)
+        monkeypatch.setattr(by_class, "ROWS_PER_EXAMPLE", 0)
+        X, y = made()
+        solver = make_solver(X, y, 1e-3)
+        solver.n_iter = 1
+        sizes = np.diff(X.indptr)
+        price = SimpleNamespace(work=np.array([2, 5, 7, 40, 41]), weights=np.array([0, 0.5, 0, 0, 0]))
+        work = solver._rare_first(0, price)
+        assert sizes[work].sum() < 100 and 5 not in work
+        assert sizes[work].max() <= min(sizes[c] for c in (2, 7, 40, 41) if c not in work)
+        solver.n_iter = 2
+        assert solver._rare_first(0, price) is price.work
+
+    def test_a_class_that_a_step_takes_too_far_is_put_back(self, one_by_one):
+        X, y = made()
+        solver = make_solver(X, y, 1e-2)
+        solver.run(100)
+        solver._was = solver.tasks.prior
+        weights, b = list(solver.weights), solver.b.copy()
+        solver.weights = [(cols, 0.9 * values) for cols, values in weights]
+        solver.b = b + np.array([0, 0, 5.0, 0, 0, 0])
+        moved = solver.weights
+        solver._refresh(None)
+        assert solver._tame(weights, b, None)
+        assert solver.b[2] == b[2] and solver.weights[2] is weights[2] and solver.weights[3] is moved[3]
+        total = solver.log_zs.copy()
+        solver._refresh(None)
+        assert_allclose(solver.log_zs, total, atol=1e-12)
+
     def test_max_iter(self, one_by_one):
         X, y = made()
         with pytest.warns(sl1max.ConvergenceWarning, match="max_iter"):
