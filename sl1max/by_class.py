@@ -45,8 +45,9 @@ EARLY = 3.0  # a violation beyond which it does not matter how large it is
 BATCH = 2  # classes that are visited at once if there are threads for them
 SIDE_BY_SIDE = 4  # panels of classes that are priced at once
 FIRST_PASSES = 1  # of visits alone
-FAR_OFF = 3.0  # a violation that makes a class be visited after a step
-WORST = 0.03  # share of the classes that are visited after a step anyway, unless they violate little
+FAR_OFF = 0.3  # a violation that makes a class be visited after a step
+MOST_VISITS = 0.1  # share of the classes, the worst ones, that are
+WORST = 0.03  # that are anyway, unless they violate little
 PRECISION = 0.05  # of a step, against the violation
 HALVINGS = 5  # of a step that are tried
 BALANCES = 2  # steps on all intercepts
@@ -161,6 +162,7 @@ class ByClassSolver:
         self._cells = None  # of all classes, as `Quadratic` takes them
         self._share = None  # of each class, when Z was last computed from the weights
         self._was = None  # what it was at the last prices
+        self._wild = None  # whether the last step that was tried took a class too far
         self.objective_zero = float(-(prior @ np.log(prior)) if intercept else np.log(n_classes))
         self.objective = self.objective_zero
         self.dual_gap = np.inf
@@ -293,7 +295,8 @@ class ByClassSolver:
             return False
         moved = self._step(quadratic, stop)
         if moved:
-            far = excess > min(FAR_OFF, max(self._goal, np.quantile(excess, 1 - WORST)))
+            most, least = np.quantile(excess, (1 - MOST_VISITS, 1 - WORST))
+            far = (excess > max(self._goal, min(least, max(FAR_OFF, most)))) | self._wild
         return moved is not None and self._visit(prices, far, stop) and self._balance(quadratic, stop)
 
     def _visit(self, prices, chosen, stop):
@@ -379,7 +382,7 @@ class ByClassSolver:
         A class with next to no probability hardly bends the objective as it is, so that a step may take it too far:
         one of a single example had the sum of 1,500.
         """
-        wild = self._share > WILD * np.maximum(self.tasks.prior, self._was)
+        self._wild = wild = self._share > WILD * np.maximum(self.tasks.prior, self._was)
         if not wild.any():
             return True
         self.weights = [old if back else new for old, new, back in zip(weights, self.weights, wild, strict=True)]
