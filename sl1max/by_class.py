@@ -476,7 +476,7 @@ class Mixture:
     """KL((1 - t) p + t p~ || q) less (1 - t) KL(p || q), where p is q after classes have given and taken.
 
     Only cells with a label differ: with s = (1 - t) p / q, all others have q s ln s, of which (1 - t) KL(p || q) is all
-    but (1 - t) ln (1 - t). That it is bounded by t KL(p~ || q) is true and, for small t, ten times too much.
+    but (1 - t) ln (1 - t). It is at most t KL(p~ || q), which for small t is many times too much.
     """
 
     def __init__(self, owner: ByClassSolver, ledger: Ledger, missed):

@@ -3,8 +3,8 @@
     q_ic = exp(b_c + lam_c . x_i) / Z_i
 
 Row by row, WIDTH classes at once. Looked up by feature, the weights of a row are few; and where a feature's means of
-all these classes are in a row of an array, the loop that adds to them is one of vectors. Class by class, exp and means
-of 938,455 rows with 17 million nonzeros take about 45 ms; side by side 6.
+all these classes are in a row of an array, the loop that adds to them is one of vectors. Of 938,455 rows with 17 million
+nonzeros, 4,755 classes take 50 to 80 s so; class by class the means alone take 20 ms each, which makes 95 s.
 """
 from libc.math cimport exp
 from libc.string cimport memcpy
@@ -17,9 +17,9 @@ from sl1max._core._types cimport columns_t, idx_t, ptr_t
 
 cdef enum:
     WIDTH = 32          # classes
-    AHEAD = 16
-    LINE = 8
-    BLOCK = 1 << 14     # rows between two looks at the flag to stop
+    AHEAD = 16          # nonzeros: means that will be needed
+    LINE = 8            # numbers of a line of the caches
+    BLOCK = 1 << 14     # rows whose cells are gathered at once
 
 PANEL_WIDTH = WIDTH
 
