@@ -201,6 +201,7 @@ class Reduction:
             and len(plan.blocks) > 2
             and len(plan.blocks) * len(self.data.mass) >= MANY_CELLS
             and not self.data.columns.dense
+            and self.data.columns.nnz > 0
             and self.data.offset is None
             and not self.penalties.some_free
             and (self.data.mass > 0).all()

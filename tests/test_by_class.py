@@ -151,6 +151,10 @@ class TestBadLuck:
         assert model.converged and model.weights.nnz == 0
         assert_allclose(model.objective, model.objective_zero)
 
+    def test_no_features_at_all(self, one_by_one):
+        model = sl1max.fit(sparse.csc_array((30, 4)), np.arange(30) % 3)
+        assert model.converged and model.weights.nnz == 0
+
     def test_weights_far_from_zero(self):
         """Rows of a class hold a feature of their own, and there is next to no penalty."""
         y = np.repeat(np.arange(5), 20)

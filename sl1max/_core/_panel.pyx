@@ -3,8 +3,8 @@
     q_ic = exp(b_c + lam_c . x_i) / Z_i
 
 Row by row, WIDTH classes at once. Looked up by feature, the weights of a row are few; and where a feature's means of
-all these classes are in a row of an array, the loop that adds to them is one of vectors. Of 938,455 rows with 17 million
-nonzeros, 4,755 classes take 50 to 80 s so; class by class the means alone take 20 ms each, which makes 95 s.
+all these classes are in a row of an array, the loop that adds to them is one of vectors. Of 938,455 rows with 17
+million nonzeros, 4,755 classes take 50 to 80 s so; class by class the means alone take 20 ms each, which makes 95 s.
 """
 from libc.math cimport exp
 from libc.string cimport memcpy
