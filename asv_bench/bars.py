@@ -94,15 +94,24 @@ def compare_rows(task, runs):
         yield f"time a row, {share:g} of the rows against all", times[str(share)] / share, times["1.0"], 1
 
 
+COMPARISONS = {
+    "threads": compare_threads,
+    "predictions": compare_predictions,
+    "rows": compare_rows,
+    "algorithms": compare_algorithms,
+}
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="ci/bench bars", description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="small made data")
+    parser.add_argument("--only", nargs="*", choices=COMPARISONS, default=list(COMPARISONS), help="some of them")
     options = parser.parse_args(arguments)
     task = load(options.quick)
     print("| what | seconds | sl1max | ratio | bar |\n|---|---:|---:|---:|---:|")
-    for compare in (compare_threads, compare_predictions, compare_rows, compare_algorithms):
-        for what, other, ours, bar in compare(task, options.runs):
+    for name in options.only:
+        for what, other, ours, bar in COMPARISONS[name](task, options.runs):
             print(f"| {what} | {other:.4g} | {ours:.4g} | {other / ours:.1f} | {bar} |", flush=True)
 
 
