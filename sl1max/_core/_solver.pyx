@@ -33,8 +33,8 @@ MANY_ROWS = 1 << 16
 # The tol from which on a tighter gap is looked for. Below it Newton steps converge so fast that the model's own gap is
 # there one round later, and then the weights are as good as the gap.
 TIGHT_TOL = 1e-5
-# And the cells: with fewer a round costs little more than the search. On the 90 topics of Reuters it took 3 to 15 % of the
-# time, on a class of SuperTags it saves rounds of seconds.
+# And the cells: with fewer a round costs little more than the search. On the 90 topics of Reuters it took 3 to 15 % of
+# the time, on a class of SuperTags it saves rounds of seconds.
 TIGHT_CELLS = 1 << 16
 ROUNDING = 1e-13
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
