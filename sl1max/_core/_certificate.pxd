@@ -142,11 +142,11 @@ cdef inline void price_by_rows(const problem_t* problem, state_t* state, ptr_t c
 
 
 cdef inline void price_by_columns(const problem_t* problem, state_t* state, ptr_t c) noexcept nogil:
-    cdef ptr_t j, k
-    for j in range(problem.n_coords):
-        k = c * problem.n_coords + j
-        if problem.beta[k] != INFINITY:
-            state.gradient[k] = column_dot(walk(problem, state, j), state.flow) - problem.emp_mean[k]
+    cdef ptr_t place, k
+    for place in range(problem.live_start[c], problem.live_start[c + 1]):
+        k = problem.live[place]
+        state.gradient[k] = (column_dot(walk(problem, state, k - c * problem.n_coords), state.flow)
+                             - problem.emp_mean[k])
 
 
 cdef inline void price(const problem_t* problem, state_t* state) noexcept nogil:
@@ -202,19 +202,21 @@ cdef inline double mixed_divergence(const problem_t* problem, state_t* state, do
 
 cdef inline double largest_mixing(const problem_t* problem, const state_t* state) noexcept nogil:
     """The least t that makes p_t meet every penalised coordinate's interval."""
-    cdef ptr_t k
+    cdef ptr_t place, k
     cdef double t = 0.0
-    for k in range(problem.n_blocks * problem.n_coords):
-        if 0.0 < problem.beta[k] < INFINITY:
+    for place in range(problem.live_start[problem.n_blocks]):
+        k = problem.live[place]
+        if fabs(state.gradient[k]) > problem.beta[k] > 0.0:
             t = max(t, mixing(state.gradient[k], problem.beta[k]))
     return t
 
 
 cdef inline double slack(const problem_t* problem, const state_t* state, double t) noexcept nogil:
     """What p_t leaves of the complementary slackness of the weights."""
-    cdef ptr_t k
+    cdef ptr_t place, k
     cdef double total = 0.0
-    for k in range(problem.n_blocks * problem.n_coords):
+    for place in range(problem.live_start[problem.n_blocks]):
+        k = problem.live[place]
         if state.lam[k] != 0.0 and problem.beta[k] > 0.0:
             total += max(problem.beta[k] * fabs(state.lam[k]) + (1.0 - t) * state.lam[k] * state.gradient[k], 0.0)
     return total

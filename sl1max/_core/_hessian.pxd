@@ -15,7 +15,7 @@ from sl1max._core._column cimport column_dot, get_column, row_at, value_at
 from sl1max._core._dense cimport dot4x2
 from sl1max._core._normalizer cimport block_flow, cell_curvature, coordinate_moments, interrupted, walk
 from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport link_t, reserve_entries, reserve_hessian, reserve_marks, workset_t
+from sl1max._core._workset cimport reserve_entries, reserve_hessian, reserve_marks, workset_t
 
 
 cdef extern from *:
@@ -77,7 +77,7 @@ cdef inline void choose_entries(const problem_t* problem, state_t* state, workse
     cdef unsigned char keep
     cdef column_t column
     row_curvature(problem, state)
-    memset(work.row_start, 0, (m + 1) * sizeof(ptr_t))
+    memset(work.row_start, 0, (m + 1) * sizeof(idx_t))
     memset(work.partial, 0, m)
     for slot in range(work.size):
         column = walk(problem, state, work.coords[slot] % problem.n_coords)
@@ -93,53 +93,47 @@ cdef inline void choose_entries(const problem_t* problem, state_t* state, workse
         work.row_start[i + 1] += work.row_start[i]
 
 
-cdef inline void gather_entries(const problem_t* problem, state_t* state, workset_t* work, bint coupled) noexcept nogil:
-    """The entries that were kept: by rows, slots ascending within each, and by slots, as links to their rows."""
-    cdef ptr_t m = problem.X.n_rows, i, p, slot, c, last = -1, e = 0, n_links = 0, place
-    cdef column_t column
-    memcpy(work.row_end, work.row_start, m * sizeof(ptr_t))
-    for slot in range(work.size):
+cdef inline idx_t enter_row(const problem_t* problem, const state_t* state, workset_t* work, ptr_t slot, idx_t i,
+                            double value, bint coupled) noexcept nogil:
+    """Put an entry of a slot's column behind those that row i has of the slots before it; returns where."""
+    cdef idx_t place = work.row_end[i]
+    cdef ptr_t c
+    work.row_end[i] = place + 1
+    work.entry_slot[place] = <idx_t> slot
+    if problem.X.values != NULL:
+        work.entry_value[place] = value
+    if coupled:
         c = work.coords[slot] // problem.n_coords
-        if c != last:
-            cell_flow(problem, state, c, coupled)
-            last = c
-        column = walk(problem, state, work.coords[slot] % problem.n_coords)
-        for p in range(column.size):
-            if work.kept[e]:
-                i = row_at(column, p)
-                place = work.row_end[i]
-                work.row_end[i] = place + 1
-                work.entry_slot[place] = <idx_t> slot
-                if problem.X.values != NULL:
-                    work.entry_value[place] = value_at(column, p)
-                if coupled:
-                    work.entry_prob[place] = state.weight[c * m + i] * state.inv_z[i]
-                work.links[n_links].first = work.row_start[i]
-                work.links[n_links].end = place
-                work.links[n_links].pull = state.flow[i] * value_at(column, p)
-                n_links += 1
-            e += 1
-        work.link_end[slot] = n_links
+        work.entry_prob[place] = state.weight[c * problem.X.n_rows + i] * state.inv_z[i]
+    return place
 
 
-cdef inline void hessian_row(const problem_t* problem, state_t* state, const workset_t* work, ptr_t slot,
-                             ptr_t block_slot, bint coupled, double* row_out) noexcept nogil:
-    """Add to one row of the Hessian up to its diagonal what each row of X holds that its slot is linked to."""
-    cdef ptr_t t, e, start
-    cdef link_t link
+cdef inline void hessian_row(const problem_t* problem, state_t* state, workset_t* work, ptr_t slot, ptr_t block_slot,
+                             bint coupled, const unsigned char* kept, double* row_out) noexcept nogil:
+    """Add to one row of the Hessian up to its diagonal what the rows of X hold in which an entry of the slot was kept.
+
+    Slots come in ascending order: what a row of X holds by then are the entries up to this slot's.
+    """
+    cdef column_t column = walk(problem, state, work.coords[slot] % problem.n_coords)
     cdef bint binary = problem.X.values == NULL
-    for t in range(0 if slot == 0 else work.link_end[slot - 1], work.link_end[slot]):
-        link = work.links[t]
-        state.counters.nonzeros += link.end + 1 - link.first
+    cdef ptr_t p
+    cdef idx_t i, e, start, place
+    cdef double pull
+    for p in range(column.size):
+        if not kept[p]:
+            continue
+        i = row_at(column, p)
+        place = enter_row(problem, state, work, slot, i, value_at(column, p), coupled)
+        pull = state.flow[i] * value_at(column, p)
+        start = work.row_start[i]
+        state.counters.nonzeros += place + 1 - start
         if coupled:
-            for e in range(link.first, link.end + 1):
-                row_out[work.entry_slot[e]] -= (
-                    link.pull * work.entry_prob[e] * (1.0 if binary else work.entry_value[e]))
-        start = link.first
+            for e in range(start, place + 1):
+                row_out[work.entry_slot[e]] -= pull * work.entry_prob[e] * (1.0 if binary else work.entry_value[e])
         while work.entry_slot[start] < block_slot:
             start += 1
-        for e in range(start, link.end + 1):
-            row_out[work.entry_slot[e]] += link.pull if binary else link.pull * work.entry_value[e]
+        for e in range(start, place + 1):
+            row_out[work.entry_slot[e]] += pull if binary else pull * work.entry_value[e]
 
 
 cdef inline void form_slope(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
@@ -230,12 +224,16 @@ cdef inline void store_row(const problem_t* problem, workset_t* work, ptr_t slot
 cdef inline void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work,
                                  bint coupled) noexcept nogil:
     """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
-    cdef ptr_t slot, other, block_slot = 0
+    cdef ptr_t slot, other, block_slot = 0, block_ends = 0, e = 0
+    memcpy(work.row_end, work.row_start, problem.X.n_rows * sizeof(idx_t))
     for slot in range(work.size):
-        if work.coords[slot] // problem.n_coords != work.coords[block_slot] // problem.n_coords:
+        if slot == block_ends:
             block_slot = slot
+            block_ends = block_end(problem, work, slot)
+            cell_flow(problem, state, work.coords[slot] // problem.n_coords, coupled)
         memset(work.product, 0, (slot + 1) * sizeof(double))
-        hessian_row(problem, state, work, slot, block_slot, coupled, work.product)
+        hessian_row(problem, state, work, slot, block_slot, coupled, work.kept + e, work.product)
+        e += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
         for other in range(block_slot, slot + 1):
             work.product[other] += work.all[slot] * work.all[other] - work.part[slot] * work.part[other]
         store_row(problem, work, slot, work.product)
@@ -350,7 +348,6 @@ cdef inline bint form_hessian(const problem_t* problem, state_t* state, workset_
         choose_entries(problem, state, work, min(10.0 * precision, MAX_NEGLIGIBLE) if precision > EXACT else 0.0)
         if not reserve_entries(work, work.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
             return False
-        gather_entries(problem, state, work, coupled)
         form_dropped(problem, state, work, coupled)
         hessian_by_rows(problem, state, work, coupled)
         mirror(work.hessian, size)

@@ -39,15 +39,14 @@ cdef inline column_t walk(const problem_t* problem, state_t* state, ptr_t j) noe
 
 cdef inline void refresh_scores(const problem_t* problem, state_t* state) noexcept nogil:
     """score = offset + X @ lam, from nothing."""
-    cdef ptr_t m = problem.X.n_rows, c, j
-    cdef const double* lam
+    cdef ptr_t m = problem.X.n_rows, c, place, k
     for c in range(problem.n_blocks * m):
         state.score[c] = 0.0 if problem.offset == NULL else problem.offset[c]
     for c in range(problem.n_blocks):
-        lam = state.lam + c * problem.n_coords
-        for j in range(problem.n_coords):
-            if lam[j] != 0.0:
-                column_axpy(walk(problem, state, j), lam[j], state.score + c * m)
+        for place in range(problem.live_start[c], problem.live_start[c + 1]):
+            k = problem.live[place]
+            if state.lam[k] != 0.0:
+                column_axpy(walk(problem, state, k - c * problem.n_coords), state.lam[k], state.score + c * m)
 
 
 cdef inline void refresh_weights_pooled(const problem_t* problem, state_t* state) noexcept nogil:
@@ -124,8 +123,9 @@ cdef inline double log_z(const problem_t* problem, const state_t* state) noexcep
 cdef inline double objective(const problem_t* problem, const state_t* state) noexcept nogil:
     """L^beta_p~: log Z - lam . p~ + beta . |lam|"""
     cdef double linear = 0.0
-    cdef ptr_t k
-    for k in range(problem.n_blocks * problem.n_coords):
+    cdef ptr_t place, k
+    for place in range(problem.live_start[problem.n_blocks]):
+        k = problem.live[place]
         if state.lam[k] != 0.0:
             linear += problem.beta[k] * fabs(state.lam[k]) - state.lam[k] * problem.emp_mean[k]
     return log_z(problem, state) + linear

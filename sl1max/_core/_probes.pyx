@@ -183,9 +183,12 @@ cdef class State:
         self.weight = np.zeros((n_blocks, n_rows))
         self.z, self.inv_z, self.shift = np.zeros(n_z), np.zeros(n_z), np.zeros(n_z)
         cdef double[::1] extent = self._extent()
-        self.owned += (mass, offset, extent)
+        cdef ptr_t[::1] live = np.arange(n_blocks * (n_cols + 1)), live_start = np.arange(n_blocks + 1) * (n_cols + 1)
+        self.owned += (mass, offset, extent, live, live_start)
         self.problem.n_blocks = n_blocks
         self.problem.n_coords = n_cols + 1
+        self.problem.live = &live[0]
+        self.problem.live_start = &live_start[0]
         self.problem.pooled = pooled
         self.problem.reference = reference
         self.problem.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
@@ -257,7 +260,8 @@ cdef class State:
         cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
         cdef _workset.workset_t work
         cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
-        cdef ptr_t[::1] row_start = np.empty(m + 1, np.int64), row_end = np.empty(m, np.int64), own = np.array(coords)
+        cdef ptr_t[::1] own = np.array(coords)
+        cdef idx_t[::1] row_start = np.empty(m + 1, np.int32), row_end = np.empty(m, np.int32)
         cdef unsigned char[::1] partial = np.empty(m, np.uint8)
         cdef double[:, ::1] hessian = np.empty((size, size))
         memset(&work, 0, sizeof(work))

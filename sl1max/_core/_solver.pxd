@@ -11,6 +11,7 @@ cdef class Columns:
     cdef readonly object reach_with_zero
     cdef readonly object rms         # root mean square of each column
     cdef readonly object total       # sum of each column
+    cdef object last_weighted        # (masses, root mean square of each column under them), as last asked for
     cdef readonly ptr_t longest_row  # nonzeros of the row that has most, where rows are indexed
 
 

@@ -36,7 +36,7 @@ TIGHT_TOL = 1e-5
 # And the cells: with fewer a round costs little more than the search. On the 90 topics of Reuters it took 3 to 15 % of
 # the time, on a class of SuperTags it saves rounds of seconds.
 TIGHT_CELLS = 1 << 16
-ROUNDING = 1e-13
+cdef double ROUNDING = 1e-13
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
 
@@ -129,12 +129,20 @@ cdef class Columns:
         self.view.total = &total[0]
 
     def weighted_rms(self, const double[::1] mass):
-        """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice."""
-        cdef double[::1] rms = np.ones(self.view.n_cols + 1)
-        cdef double total = np.sum(mass)
+        """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice.
+
+        Those of the last masses are kept: the classes of a model share them.
+        """
+        cdef double[::1] rms
+        cdef double total
         cdef ptr_t j
+        kept = self.last_weighted
+        if kept is not None and np.array_equal(kept[0], mass):
+            return kept[1]
+        rms, total = np.ones(self.view.n_cols + 1), np.sum(mass)
         for j in range(self.view.n_cols):
             rms[j] = sqrt(column_moments_pooled(get_column(&self.view, j), &mass[0]).second / total)
+        self.last_weighted = np.array(mass), np.asarray(rms)
         return np.asarray(rms)
 
     def means(self, const double[:, ::1] cells):
@@ -266,24 +274,19 @@ cdef class Problem:
         cdef bint pooled = self.view.pooled
         cdef const double[:, ::1] padded_mean, padded_beta
         cdef const double[::1] reach, extent, rms
-        shares = np.asarray(target)
+        shares, common = np.asarray(target), np.ptp(mass) == 0.0
         # einsum, not @: a BLAS adds up in another order for each number of its threads.
         prior = shares.sum(axis=1) if pooled else np.einsum("ci,i->c", shares, np.asarray(mass))
-        self.emp_mean = np.column_stack([emp_mean, prior])
-        self.beta = np.column_stack([beta, np.full(n_blocks, 0.0 if self.intercept else np.inf)])
+        self.emp_mean, self.beta = np.empty((n_blocks, n + 1)), np.empty((n_blocks, n + 1))
+        self.emp_mean[:, :n], self.emp_mean[:, n] = emp_mean, prior
+        self.beta[:, :n], self.beta[:, n] = beta, 0.0 if self.intercept else np.inf
         extent = columns.extent
-        rms = columns.rms if np.ptp(mass) == 0.0 else columns.weighted_rms(mass)
+        rms = columns.rms if common else columns.weighted_rms(mass)
         # Under one Z what counts is the range of f_cj: over all the cells, other blocks' zeros included.
         reach = extent if not pooled else columns.reach if n_blocks == 1 else columns.reach_with_zero
-        # A column that cannot move the model is left out: an empty one, or under the one Z of a block a constant one.
-        self.beta[:, np.asarray(reach) == 0.0] = np.inf
-        if pooled and n_blocks == 1:
-            self.beta[:, n] = np.inf
-        if not pooled and np.ptp(mass) == 0.0:
-            self.beta[self._always_met(mass[0])] = np.inf
         padded_mean, padded_beta = self.emp_mean, self.beta
         self.owned = (target, mass, offset, padded_mean, padded_beta, reach, extent, rms)
-        self.view.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
+        self.view.common_mass = mass[0] if common else 0.0
         self.view.mass = &mass[0]
         self.view.target = &target[0, 0]
         self.view.offset = NULL if offset is None else &offset[0, 0]
@@ -292,15 +295,43 @@ cdef class Problem:
         self.view.reach = &reach[0]
         self.view.extent = &extent[0]
         self.view.rms = &rms[0]
+        self._leave_out()
 
-    def _always_met(self, double mass):
-        """Coordinates whose constraint every distribution meets: their weights are zero, and nobody need look at them.
+    def _leave_out(self):
+        """Give coordinates that need no weight an infinite beta, and list the others."""
+        cdef problem_t* problem = &self.view
+        cdef ptr_t n = problem.n_coords, c, j, size = 0
+        cdef ptr_t[::1] live = np.empty(problem.n_blocks * n, np.int64)
+        cdef ptr_t[::1] start = np.zeros(problem.n_blocks + 1, np.int64)
+        cdef double[:, ::1] beta = self.beta
+        cdef const double[::1] low = self.columns.low
+        for c in range(problem.n_blocks):
+            for j in range(n):
+                if beta[c, j] == INFINITY or cannot_move(problem, j) or (
+                        low[j] >= 0.0 and is_always_met(problem, c * n + j, j)):
+                    beta[c, j] = INFINITY
+                else:
+                    live[size] = c * n + j
+                    size += 1
+            start[c + 1] = size
+        self.owned += (live, start)
+        problem.live = &live[0]
+        problem.live_start = &start[0]
 
-        Of values that are not negative the mean is between zero and that of all of them.
-        """
-        most = mass * self.columns.total
-        furthest = np.maximum(self.emp_mean, most - self.emp_mean)
-        return (self.columns.low >= 0.0) & (furthest <= self.beta * (1.0 + ROUNDING))
+
+cdef inline bint cannot_move(const problem_t* problem, ptr_t j) noexcept nogil:
+    """Whether column j cannot move the model: an empty one, or under the one Z of a block a constant one."""
+    return problem.reach[j] == 0.0 or (problem.pooled and problem.n_blocks == 1 and j == problem.X.n_cols)
+
+
+cdef inline bint is_always_met(const problem_t* problem, ptr_t k, ptr_t j) noexcept nogil:
+    """Whether every distribution meets the constraint of coordinate k: then its weight is zero, and nobody need look.
+
+    Of values that are not negative the mean is between zero and that of all of them.
+    """
+    cdef double p = problem.emp_mean[k], most = problem.common_mass * problem.X.total[j]
+    return (not problem.pooled and problem.common_mass > 0.0
+            and max(p, most - p) <= problem.beta[k] * (1.0 + ROUNDING))
 
 
 cdef bint poll_owner(void* owner) noexcept nogil:
@@ -337,6 +368,7 @@ cdef class Solver:
     cdef bint sequential, full_pricing, tight, many_rows
     cdef bint polished               # whether the last round ended with a Newton system
     cdef bint evaluated              # whether objective, gap and gradient are those of the weights
+    cdef bint exact                  # whether scores and normalisers are, as Newton steps leave them
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
     cdef object stop, pending
@@ -392,19 +424,21 @@ cdef class Solver:
         self.state.lift = self._array("lift", n_z)
         self.state.flow = self._array("flow", m)
         self.work.priority = self._array("priority", n_all)
+        self.work.ranked = self._array("ranked", n_all)
         self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
         cdef idx_t[::1] order = np.zeros(n_all, np.int32)
         self.arrays["order"] = order
         self.work.order = &order[0]
         self.work.seed = 0
-        self.work.row_start = self._index("row_start", np.zeros(m + 1, np.int64))
+        cdef idx_t[::1] row_start = np.zeros(m + 1, np.int32), row_end = np.zeros(m, np.int32)
+        self.arrays["row_start"], self.arrays["row_end"] = row_start, row_end
+        self.work.row_start, self.work.row_end = &row_start[0], &row_end[0]
         cdef unsigned char[::1] partial = np.zeros(m, np.uint8)
         self.arrays["partial"] = partial
         self.work.partial = &partial[0]
-        self.work.row_end = self._index("row_end", np.zeros(m, np.int64))
         if self.sequential:
             self.prices.gain = self._array("gain", n_all)
-            self.prices.ranked = self._array("ranked", n_all)
+            self.prices.ranked = self.work.ranked
             self.prices.candidates = self._index("candidates", np.zeros(n_all, np.int64))
             self.prices.n_candidates = 0
             self.last.coord = -1
@@ -463,7 +497,7 @@ cdef class Solver:
         self._allocate()
         self._fit_intercepts()
         self.weights[...] = np.where(np.isfinite(self.problem.beta), lam, 0.0)
-        self.evaluated = False
+        self.evaluated = self.exact = False
         self.next_check = self.state.n_iter
 
     cdef bint should_stop(self):
@@ -492,9 +526,10 @@ cdef class Solver:
         return STATUS[status]
 
     cdef void evaluate(self) noexcept nogil:
-        """objective, gradient and dual_gap at the current weights, everything refreshed."""
+        """objective, gradient and dual_gap at the current weights."""
         cdef problem_t* problem = &self.problem.view
-        refresh_normalizer(problem, &self.state)
+        if not self.exact:
+            refresh_normalizer(problem, &self.state)
         cdef double target = self.tol * fabs(self.state.objective_zero)
         self.state.objective = objective(problem, &self.state)
         self.evaluated = certify(problem, &self.state, &self.dual)
@@ -520,7 +555,7 @@ cdef class Solver:
                 return RUNNING
             before = state.objective
             novelty = select_working_set(problem, state, work)
-            self.evaluated = False
+            self.evaluated = self.exact = False
             state.n_iter += 1
             # Under dense columns every step moves every row: beside a Hessian sweeps cost much, and solving the Newton
             # system well costs little.
@@ -542,6 +577,8 @@ cdef class Solver:
             n_steps = newton_steps(problem, state, work, 0.3 * max(target, state.dual_gap), precision)
             if n_steps < 0:
                 return OUT_OF_MEMORY
+            # Dense columns never sweep: without a refresh now and then their scores would gather rounding errors.
+            self.exact = problem.X.indptr != NULL
             if n_steps == 0 and not state.stopped:
                 self.evaluate()
                 if state.dual_gap > target and state.objective >= before:

@@ -52,6 +52,8 @@ cdef struct problem_t:
     const double* offset        # (n_blocks, n_samples) or NULL
     const double* emp_mean      # (n_blocks, n_coords)
     const double* beta          # (n_blocks, n_coords)
+    const ptr_t* live           # the coordinates that are not left out, ascending, so block by block
+    const ptr_t* live_start     # (n_blocks + 1,) where in live each block begins
     const double* reach         # (n_coords,) R of bound (c): pooled, the range of the column; else its extent
     const double* extent        # (n_coords,) largest absolute value of the column
     const double* rms           # (n_coords,) root mean square of the column

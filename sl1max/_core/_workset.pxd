@@ -1,7 +1,7 @@
 """The working set: which coordinates, the room for their Newton system, and how they are chosen."""
 from libc.math cimport INFINITY
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport free as c_free, realloc
+from libc.stdint cimport INT32_MAX, uint64_t
+from libc.stdlib cimport free as c_free, malloc
 
 from sl1max._core._dense cimport axpy, axpy_single
 from sl1max._core._step cimport violation
@@ -19,31 +19,23 @@ cdef extern from *:
     const ptr_t MAX_FACTOR "SL1MAX_MAX_FACTOR"
 
 
-cdef struct link_t:
-    # An entry of a slot's column that was kept: where its row's entries begin, and where they reach it.
-    ptr_t first
-    ptr_t end
-    double pull                 # curvature times value
-
-
 cdef struct workset_t:
     ptr_t size
     ptr_t* coords               # ascending, so block by block
     idx_t* order                # (n_coords of the problem,) the slots in the order of a sweep; see shuffle
     uint64_t seed
-    double* priority            # scratch of select_working_set, one entry per coordinate of the problem
+    double* priority            # scratch of select_working_set, as is ranked: one entry per coordinate of the problem
+    double* ranked
     # The entries of the working set's columns, and the Newton system; grown as needed.
     ptr_t mark_capacity
     unsigned char* kept         # whether an entry has a say in the Hessian off its diagonal, column by column
     unsigned char* partial      # (n_samples,) whether an entry of the row was not kept
     ptr_t entry_capacity
-    ptr_t* row_start            # (n_samples + 1,) of the entries that were kept, by rows
-    ptr_t* row_end              # (n_samples,)
+    idx_t* row_start            # (n_samples + 1,) of the entries that were kept, by rows
+    idx_t* row_end              # (n_samples,)
     idx_t* entry_slot
     double* entry_value         # only of values other than one
     double* entry_prob          # q_i(c) of the entry's cell; only where rows couple the blocks
-    link_t* links               # the same entries by slots
-    ptr_t* link_end             # (K,)
     ptr_t hessian_capacity
     float* hessian              # (K, K) of sparse columns: a step need not be exact, and large ones wait for memory
     double* exact               # (K, K) of dense columns, which may depend on each other and cost far more to multiply
@@ -67,14 +59,15 @@ cdef struct workset_t:
 
 
 cdef inline bint grow(void** buffer, ptr_t n_bytes) noexcept nogil:
-    cdef void* grown = realloc(buffer[0], n_bytes)
-    if grown == NULL:
-        return False
-    buffer[0] = grown
-    return True
+    """More room, what was in it is lost."""
+    c_free(buffer[0])
+    buffer[0] = malloc(n_bytes)
+    return buffer[0] != NULL
 
 
 cdef inline bint reserve_marks(workset_t* work, ptr_t n_entries) noexcept nogil:
+    if n_entries > INT32_MAX:       # rows count their entries in idx_t
+        return False
     if n_entries > work.mark_capacity:
         work.mark_capacity = 0
         if not grow(<void**> &work.kept, n_entries):
@@ -88,7 +81,6 @@ cdef inline bint reserve_entries(workset_t* work, ptr_t n_entries, bint valued, 
     if n_entries > work.entry_capacity:
         work.entry_capacity = 0
         if not (grow(<void**> &work.entry_slot, n_entries * sizeof(idx_t))
-                and grow(<void**> &work.links, n_entries * sizeof(link_t))
                 and (not valued or grow(<void**> &work.entry_value, n_entries * sizeof(double)))
                 and (not coupled or grow(<void**> &work.entry_prob, n_entries * sizeof(double)))):
             return False
@@ -101,7 +93,6 @@ cdef inline bint reserve_vectors(workset_t* work, ptr_t n_slots) noexcept nogil:
         work.vector_capacity = 0
         if not (grow(<void**> &work.active, n_slots * sizeof(idx_t))
                 and grow(<void**> &work.listed, n_slots * sizeof(bint))
-                and grow(<void**> &work.link_end, n_slots * sizeof(ptr_t))
                 and grow(<void**> &work.slope, n_slots * sizeof(double))
                 and grow(<void**> &work.step, n_slots * sizeof(double))
                 and grow(<void**> &work.product, n_slots * sizeof(double))
@@ -157,8 +148,6 @@ cdef inline void release(workset_t* work) noexcept nogil:
     c_free(work.entry_slot)
     c_free(work.entry_value)
     c_free(work.entry_prob)
-    c_free(work.links)
-    c_free(work.link_end)
     c_free(work.hessian)
     c_free(work.exact)
     c_free(work.face)
@@ -228,7 +217,9 @@ cdef inline double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nog
 
 cdef inline double urgency(const problem_t* problem, const state_t* state, ptr_t k) noexcept nogil:
     """What a step on a coordinate outside the support may gain: violation^2 over a bound of its curvature."""
-    cdef double v = violation(state.gradient[k], problem.beta[k], state.lam[k]) / problem.rms[k % problem.n_coords]
+    cdef double v = violation(state.gradient[k], problem.beta[k], state.lam[k])
+    if v > 0.0:
+        v /= problem.rms[k % problem.n_coords]
     return v * v
 
 
@@ -238,29 +229,29 @@ cdef inline double select_working_set(const problem_t* problem, const state_t* s
 
     Returns how many violate, against the support: far from the optimum while it is near one.
     """
-    cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_support = 0, n_violators = 0, room
-    cdef double urgent = 0.0, threshold = 0.0
-    for k in range(n_all):
-        if problem.beta[k] == INFINITY:
-            continue
+    cdef ptr_t place, k, n_support = 0, n_violators = 0, n_kept = 0, room
+    cdef double urgent, threshold = 0.0
+    work.size = 0
+    for place in range(problem.live_start[problem.n_blocks]):
+        k = problem.live[place]
         if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
             n_support += 1
+            urgent = INFINITY
         else:
             urgent = urgency(problem, state, k)
-            if urgent > 0.0:
-                work.priority[n_violators] = urgent
-                n_violators += 1
+            if not urgent > 0.0:
+                continue
+            work.ranked[n_violators] = urgent
+            n_violators += 1
+        work.coords[work.size] = k
+        work.priority[work.size] = urgent
+        work.size += 1
     room = max(2 * n_support, MIN_ROOM + problem.n_blocks)
     if n_violators > room:
-        threshold = kth_largest(work.priority, n_violators, room - 1)
-    work.size = 0
-    for k in range(n_all):
-        if problem.beta[k] == INFINITY:
-            continue
-        if state.lam[k] == 0.0 and problem.beta[k] > 0.0:
-            urgent = urgency(problem, state, k)
-            if not urgent > 0.0 or urgent < threshold:
-                continue
-        work.coords[work.size] = k
-        work.size += 1
+        threshold = kth_largest(work.ranked, n_violators, room - 1)
+    for place in range(work.size):
+        if work.priority[place] >= threshold:
+            work.coords[n_kept] = work.coords[place]
+            n_kept += 1
+    work.size = n_kept
     return n_violators / (1.0 + n_support)
