@@ -174,7 +174,10 @@ cdef inline double excess(double r) noexcept nogil:
     return 1.0 if r <= -1.0 else (1.0 + r) * log1p(r) - r
 
 
-cdef inline double cell_divergence(double q, double tilt, double target, double t) noexcept nogil:
+cdef inline double cell_divergence(double q, double tilt, double target, double t, double emptied) noexcept nogil:
+    """emptied is excess(-t), for the many cells that p~ gives nothing."""
+    if target == 0.0 and tilt == 0.0:
+        return q * emptied
     if q > 0.0:
         return q * excess((1.0 - t) * tilt + t * (target / q - 1.0))
     return INFINITY if t * target > 0.0 else 0.0
@@ -183,20 +186,20 @@ cdef inline double cell_divergence(double q, double tilt, double target, double 
 cdef inline double mixed_divergence(const problem_t* problem, state_t* state, double t) noexcept nogil:
     """KL(p_t || q), weighted over the examples where each has its own Z."""
     cdef ptr_t m = problem.X.n_rows, c, i
-    cdef double total = 0.0, q, rest, tilt
+    cdef double total = 0.0, emptied = excess(-t), q, rest, tilt
     for c in range(problem.n_blocks):
         for i in range(m):
             tilt = tilt_at(problem, state, c, i)
             q = state.weight[c * m + i] * state.inv_z[0 if problem.pooled else i]
             if problem.mass[i] > 0.0:
                 total += ((1.0 if problem.pooled else problem.mass[i])
-                          * cell_divergence(q, tilt, problem.target[c * m + i], t))
+                          * cell_divergence(q, tilt, problem.target[c * m + i], t, emptied))
     if problem.reference > 0.0:
         for i in range(m):
             rest = 1.0 - problem.target[i]
             q = problem.reference * exp(-state.shift[i]) * state.inv_z[i]
             if problem.mass[i] > 0.0:
-                total += problem.mass[i] * cell_divergence(q, -state.lift[i], rest, t)
+                total += problem.mass[i] * cell_divergence(q, -state.lift[i], rest, t, emptied)
     return total
 
 

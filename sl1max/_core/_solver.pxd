@@ -7,8 +7,7 @@ cdef class Columns:
     cdef object owned
     cdef readonly object low, high   # least and greatest value of each column, implicit zeros included
     cdef readonly object extent      # largest absolute value of each column
-    cdef readonly object reach       # range of each column
-    cdef readonly object reach_with_zero
+    cdef object last_reach           # range of each column, if it was asked for
     cdef readonly object rms         # root mean square of each column
     cdef readonly object total       # sum of each column
     cdef object last_weighted        # (masses, root mean square of each column under them), as last asked for

@@ -102,7 +102,8 @@ cdef class Columns:
         """Range, rms and total of every column, and of the intercept's column of ones after them."""
         cdef ptr_t n = self.view.n_cols, j, p
         cdef double[::1] rms = np.ones(n + 1)
-        cdef double[::1] low = np.ones(n + 1), high = np.ones(n + 1), total = np.full(n + 1, <double> self.view.n_rows)
+        cdef double[::1] low = np.ones(n + 1), high = np.ones(n + 1), extent = np.ones(n + 1)
+        cdef double[::1] total = np.full(n + 1, <double> self.view.n_rows)
         cdef double square, x
         for j in range(n):
             column = get_column(&self.view, j)
@@ -119,14 +120,22 @@ cdef class Columns:
                     high[j] = max(high[j], x)
                     square += x * x
                     total[j] += x
+            extent[j] = max(fabs(low[j]), fabs(high[j]))
             rms[j] = sqrt(square / self.view.n_rows)
-        self.low, self.high = np.asarray(low), np.asarray(high)
-        self.extent = np.maximum(np.abs(self.low), np.abs(self.high))
-        self.reach = self.high - self.low
-        self.reach_with_zero = np.maximum(self.high, 0.0) - np.minimum(self.low, 0.0)
+        self.low, self.high, self.extent = np.asarray(low), np.asarray(high), np.asarray(extent)
         self.rms = np.asarray(rms)
         self.total = np.asarray(total)
         self.view.total = &total[0]
+
+    @property
+    def reach(self):
+        if self.last_reach is None:
+            self.last_reach = self.high - self.low
+        return self.last_reach
+
+    @property
+    def reach_with_zero(self):
+        return np.maximum(self.high, 0.0) - np.minimum(self.low, 0.0)
 
     def weighted_rms(self, const double[::1] mass):
         """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice.
@@ -398,10 +407,11 @@ cdef class Solver:
     cdef double* _array(self, name, ptr_t size):
         """Zeros; those of an earlier call where the size is the same."""
         cdef double[::1] array = self.arrays.get(name)
-        if array is None or array.shape[0] != max(size, 1):
-            array = np.empty(max(size, 1))
+        if array is not None and array.shape[0] == max(size, 1):
+            array[:] = 0.0
+        else:
+            array = np.zeros(max(size, 1))      # costs nothing where nobody looks at it
             self.arrays[name] = array
-        array[:] = 0.0
         return &array[0]
 
     cdef ptr_t* _index(self, name, array):
