@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from sl1max._core cimport _step
-from sl1max._core._column cimport column_axpy, get_column
+from sl1max._core._column cimport column_axpy, get_column, transpose_rows
 from sl1max._core._solver cimport run_solver, solver_state
 from sl1max._core._types cimport OUT_OF_MEMORY as CORE_OUT_OF_MEMORY, columns_t, idx_t, ptr_t, state_t, status_t
 
@@ -260,31 +260,11 @@ cdef int turn_rows(columns_handle** columns_out, int n_samples, int n_features, 
         if values != NULL:
             turned = np.empty(nnz)
         if nnz:
-            turn(n_samples, n_features, indptr, indices, values, &starts[0], &rows[0],
-                 NULL if turned is None else &turned[0])
+            transpose_rows(n_samples, n_features, <const ptr_t*> indptr, <const idx_t*> indices, values, &starts[0],
+                           &rows[0], NULL if turned is None else &turned[0])
         return hand_out_columns(columns_out, n_samples, n_features, starts, rows, turned, unit)
     except BaseException as error:
         return caught(error)
-
-
-cdef void turn(ptr_t n_samples, ptr_t n_features, const long long* indptr, const int* indices, const double* values,
-               ptr_t* starts_out, idx_t* rows_out, double* values_out) noexcept nogil:
-    """Columns from rows. starts_out holds zeros; it is where each column goes on, until all stand in their places."""
-    cdef ptr_t i, j, p, place
-    for p in range(indptr[n_samples]):
-        starts_out[indices[p] + 1] += 1
-    for j in range(n_features):
-        starts_out[j + 1] += starts_out[j]
-    for i in range(n_samples):
-        for p in range(indptr[i], indptr[i + 1]):
-            place = starts_out[indices[p]]
-            rows_out[place] = <idx_t> i
-            if values != NULL:
-                values_out[place] = values[p]
-            starts_out[indices[p]] += 1
-    for j in range(n_features, 0, -1):
-        starts_out[j] = starts_out[j - 1]
-    starts_out[0] = 0
 
 
 cdef object empirical_means(const solver_handle* problem, columns, target, mass):

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from sl1max._core._scoring import Rows
 from sl1max._core._solver import Columns
+from sl1max._core._transpose import transpose
 
 OPTIONS = {
     "distribution": ("conditional", "joint", "class-conditional"),
@@ -347,22 +348,40 @@ def _to_columns(X):
     if not sparse.issparse(X):
         if np.count_nonzero(X) > DENSE_FRACTION * X.size:
             return np.asfortranarray(X, dtype=np.float64), False
-        cols, rows = np.nonzero(X.T)
-        indptr = np.searchsorted(cols, np.arange(X.shape[1] + 1))
-        X = sparse.csc_array((X[rows, cols].astype(np.float64), rows, indptr), shape=X.shape)
-    # Ones are moved as bytes, an eighth of the traffic of doubles.
+        X = _store_nonzeros(X)
     ones = bool((X.data == 1).all())
-    X = (_with_data(X, _byte_ones(X.data)) if ones else _as_float(X)).tocsc()
+    X = _turn_rows(X, ones) if X.format == "csr" else _with_data(X, _byte_ones(X.data)) if ones else _as_float(X)
     if not X.has_canonical_format:
         X = sparse.csc_array((X.data.astype(np.float64), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.sum_duplicates()
         ones = False
+    if ones:
+        return X, True
     if not X.data.all():
         X = X.copy()
         X.eliminate_zeros()
-    if ones or (X.data == 1).all():
+    if (X.data == 1).all():
         return _with_data(X, _byte_ones(X.data)), True
     return X, False
+
+
+def _store_nonzeros(X):
+    """The csc_array of an ndarray."""
+    cols, rows = np.nonzero(X.T)
+    indptr = np.searchsorted(cols, np.arange(X.shape[1] + 1)).astype(np.int32)
+    return sparse.csc_array((X[rows, cols].astype(np.float64), rows.astype(np.int32), indptr), shape=X.shape)
+
+
+def _turn_rows(X, ones):
+    """The csc_array of a csr_array, its data float64, or bytes if they are all one."""
+    indptr, indices = X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, dtype=np.int32)
+    values = None if ones else np.ascontiguousarray(X.data, dtype=np.float64)
+    (indptr, rows, values), ascending = transpose(X.shape[1], indptr, indices, values)
+    values = np.ones(len(rows), np.int8) if ones else values
+    turned = sparse.csc_array((values, rows, indptr.astype(np.int32)), shape=X.shape)
+    if ascending:  # else scipy looks whether it is
+        turned.has_canonical_format = True
+    return turned
 
 
 def _byte_ones(data):
@@ -418,7 +437,7 @@ def _read_cells(y, n_samples, *, distribution, classes, multilabel, sample_weigh
     exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
     constant = np.zeros(len(names), np.int8)
     if exclusive:
-        labels, n_labels = _share_labels(labels, names)
+        labels, n_labels = _share_labels(labels.tocsr(), names)
         keep[keep] = n_labels > 0
         mass = weight[keep]
         if multilabel == "duplicate":
@@ -448,7 +467,7 @@ def _spread_cells(cells, keep):
 
 
 def _read_labels(y, n_samples, keep, names=None):
-    """Labels of the kept examples, a csr_array; the classes; and whether y is an indicator.
+    """Labels of the kept examples, a csr_array or csc_array; the classes; and whether y is an indicator.
 
     The classes are those in y, or the given names.
     """
@@ -460,10 +479,7 @@ def _read_labels(y, n_samples, keep, names=None):
         raise ValueError(f"y has {y.shape[0]} examples, but X has {n_samples}")
     if not sparse.issparse(y) and y.ndim == 1:
         return *_read_label_vector(y[keep], names), False
-    labels = sparse.csr_array(_as_float(_open_matrix(y, "y")), copy=True)
-    labels = labels[np.flatnonzero(keep)]
-    labels.sum_duplicates()
-    labels.eliminate_zeros()
+    labels = _keep_labels(_open_matrix(y, "y"), keep)
     if labels.data.min(initial=0.0) < 0:
         raise ValueError("y has negative values: an indicator must be non-negative")
     if names is None:
@@ -471,6 +487,16 @@ def _read_labels(y, n_samples, keep, names=None):
     elif len(names) != labels.shape[1]:
         raise ValueError(f"y has {labels.shape[1]} classes, but the problem has {len(names)}")
     return labels, names, True
+
+
+def _keep_labels(y, keep):
+    """An indicator's rows that are kept: a new sparse array, canonical and without zeros."""
+    if not sparse.issparse(y):
+        return _store_nonzeros(y if keep.all() else y[keep])
+    labels = sparse.csr_array(_as_float(y), copy=True)[np.flatnonzero(keep)]
+    labels.sum_duplicates()
+    labels.eliminate_zeros()
+    return labels
 
 
 def _read_label_vector(y, names=None):

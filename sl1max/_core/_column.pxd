@@ -92,6 +92,38 @@ cdef inline void column_axpy(column_t column, double a, double* vector) noexcept
         vector[row_at(column, p)] += a * value_at(column, p)
 
 
+cdef inline bint transpose_rows(ptr_t n_rows, ptr_t n_cols, const ptr_t* indptr, const idx_t* indices,
+                                const double* values, ptr_t* start_out, idx_t* rows_out,
+                                double* values_out) noexcept nogil:
+    """Columns from rows, or rows from columns, each in order of what it is made from. start_out holds zeros.
+
+    Returns whether the indices of each row ascend, so that none is there twice.
+    """
+    cdef ptr_t i, j, p, place
+    cdef idx_t before
+    cdef bint ascending = True
+    for i in range(n_rows):
+        before = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            ascending &= indices[p] > before
+            before = indices[p]
+            start_out[before + 1] += 1
+    for j in range(n_cols):
+        start_out[j + 1] += start_out[j]
+    for i in range(n_rows):
+        for p in range(indptr[i], indptr[i + 1]):
+            place = start_out[indices[p]]
+            start_out[indices[p]] = place + 1
+            rows_out[place] = <idx_t> i
+            if values != NULL:
+                values_out[place] = values[p]
+    # Filling moved every start to the next column's: move them back.
+    for j in range(n_cols, 0, -1):
+        start_out[j] = start_out[j - 1]
+    start_out[0] = 0
+    return ascending
+
+
 cdef inline ptr_t row_axpy(const columns_t* X, ptr_t i, double a, double* vector) noexcept nogil:
     """vector += a * (row i of X), by the index of rows; returns how many nonzeros the row has."""
     cdef ptr_t p, start = X.row_start[i], end = X.row_start[i + 1]

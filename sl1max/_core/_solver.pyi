@@ -4,8 +4,6 @@ class Columns:
     low: np.ndarray
     high: np.ndarray
     extent: np.ndarray
-    reach: np.ndarray
-    reach_with_zero: np.ndarray
     rms: np.ndarray
     total: np.ndarray
     def __init__(
@@ -30,6 +28,10 @@ class Columns:
     def binary(self) -> bool: ...
     @property
     def indexed_by_rows(self) -> bool: ...
+    @property
+    def reach(self) -> np.ndarray: ...
+    @property
+    def reach_with_zero(self) -> np.ndarray: ...
     @property
     def sizes(self) -> np.ndarray: ...
     def index_rows(self) -> None: ...

@@ -17,7 +17,9 @@ from libc.string cimport memcpy
 import numpy as np
 
 from sl1max._core._certificate cimport certify, dual_t, duality_gap, tighten
-from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, get_column, row_axpy
+from sl1max._core._column cimport (
+    column_axpy, column_dot, column_moments_pooled, get_column, row_axpy, transpose_rows,
+)
 from sl1max._core._conjugate cimport tilted_flow
 from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MANY_NEW, keep_moved, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
@@ -73,25 +75,9 @@ cdef class Columns:
         cdef ptr_t[::1] start = np.zeros(self.view.n_rows + 1, np.int64)
         cdef idx_t[::1] cols = np.empty(self.nnz, np.int32)
         cdef double[::1] values = None if self.view.values == NULL else np.empty(self.nnz)
-        cdef ptr_t j, p, i, place
-        cdef column_t column
         with nogil:
-            for p in range(self.view.indptr[self.view.n_cols]):
-                start[self.view.rows[p] + 1] += 1
-            for i in range(self.view.n_rows):
-                start[i + 1] += start[i]
-            for j in range(self.view.n_cols):
-                column = get_column(&self.view, j)
-                for p in range(column.size):
-                    place = start[column.rows[p]]
-                    start[column.rows[p]] = place + 1
-                    cols[place] = <idx_t> j
-                    if column.values != NULL:
-                        values[place] = column.values[p]
-            # Filling moved every start to the next row's: move them back.
-            for i in range(self.view.n_rows, 0, -1):
-                start[i] = start[i - 1]
-            start[0] = 0
+            transpose_rows(self.view.n_cols, self.view.n_rows, self.view.indptr, self.view.rows, self.view.values,
+                           &start[0], &cols[0], NULL if values is None else &values[0])
         self.owned += (start, cols, values)
         self.longest_row = np.diff(start).max()
         self.view.row_start = &start[0]
