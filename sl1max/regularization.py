@@ -97,7 +97,9 @@ class Penalties:
         varies = reach > 0
         beta = self._beta[c] if self._beta.ndim == 2 else self._beta
         beta = _take(beta, cols) if beta.ndim else beta
-        return np.where(varies, beta * np.where(varies, unit, 1), np.inf)
+        if np.ndim(unit):
+            unit = np.where(varies, unit, 1)
+        return np.where(varies, beta * unit, np.inf)
 
     def _deviation(self, c, side, mass, cols):
         seen_once = 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
