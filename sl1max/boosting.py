@@ -1,7 +1,8 @@
 """AdaBoost with features as weak learners, one class against the others.
 
-`boost` keeps the step of every round, so that the model of the first k rounds is there for every k: the number
-of rounds is chosen on validation examples afterwards, and costs no second training.
+The step of every round is kept, so that the model of the first k rounds is there for every k: with validation
+examples the rounds go on until their error has not become smaller for a while, and the best k is chosen without a
+second training.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from sklearn.utils import check_random_state
 
 from sl1max._core._boosting import Booster, weigh_idle
 from sl1max.classifier import MaxentPredictor, weigh_classes
-from sl1max.early_stopping import check_validation_set, split_validation
+from sl1max.early_stopping import check_patience, check_validation_set, model_error, split_validation
 from sl1max.engine import solve_all
-from sl1max.fit import raise_failures, warn_constant
+from sl1max.fit import explaining_memory_errors, raise_failures, warn_constant
 from sl1max.inputs import Data, check_options, read_data
-from sl1max.metrics import top_class_error
 from sl1max.model import BLOCK_CELLS, Matrix, Model
 from sl1max.moments import IN_CLASS, Moments
 from sl1max.monitor import FitProgress, Monitor, print_line
 from sl1max.reduction import Plan
 
 LOSSES = ("logistic", "exponential")
+BOOST_OPTIONS = ("loss", "n_rounds", "fit_intercept", "smoothing", "n_jobs", "callback", "verbose")  # of an estimator
 FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
+KEPT_BYTES = 1 << 30  # of the states of all classes that are kept from one look to the next
 
 
 def boost(
@@ -65,14 +67,72 @@ def boost(
     >>> rounds.model(5).predict([[1, 0], [0, 1]])
     array(['spam', 'ham'], dtype='<U4')
     """
-    _check_boosting(loss, n_rounds, smoothing)
     check_options(n_jobs=n_jobs, callback=callback)
-    data = read_classes(X, y, sample_weight)
-    boosting = Boosting(data, loss, bool(fit_intercept), smoothing)
-    monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
-    outcome = solve_all(boosting, monitor, n_jobs)
-    raise_failures(outcome, boosting, None)
-    return Rounds(boosting, outcome.solutions)
+    boosting = _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight)
+    return boosting.make_rounds(n_rounds, n_jobs, callback, verbose)
+
+
+def boost_early_stopping(
+    X: Matrix,
+    y: Matrix,
+    X_val: Matrix,
+    y_val: Matrix,
+    *,
+    loss: str = "logistic",
+    n_rounds: int = 500,
+    n_iter_no_change: int = 10,
+    fit_intercept: bool = True,
+    smoothing: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
+) -> tuple[Rounds, np.ndarray, np.ndarray]:
+    """Boost every class against the others until the error on validation examples has not fallen for a while.
+
+    Parameters
+    ----------
+    X, y, sample_weight :
+        As in `boost`.
+    X_val, y_val : validation set, of the same form
+    loss, n_rounds, n_iter_no_change, fit_intercept, smoothing, n_jobs, callback, verbose :
+        As in `AdaBoostClassifier`.
+
+    Returns
+    -------
+    rounds : Rounds
+        All that were made.
+    looks : ndarray of int
+        The numbers of rounds that were looked at: 10, 20 and so on, from 100 on a tenth more each time.
+    errors : ndarray
+        Share of validation examples whose top class is not among theirs, after each of them.
+    """
+    check_options(n_jobs=n_jobs, callback=callback)
+    check_patience(n_iter_no_change)
+    boosting = _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight)
+    boosting.keep_states()
+    looks, errors, made = [], [], 0
+    for look in look_rounds(n_rounds):
+        if look > made:
+            made = look if boosting.has_states else min(max(look, 2 * made), n_rounds)
+            rounds = boosting.make_rounds(made, n_jobs, callback)
+        looks.append(min(look, rounds.n_rounds))
+        errors.append(model_error(rounds.first(looks[-1]), X_val, y_val))
+        least = int(np.argmin(errors))
+        if verbose:
+            print_line(
+                f"{looks[-1]} rounds: validation error {errors[-1]:.4f}, least {errors[least]:.4f} after {looks[least]}"
+            )
+        ended = looks[-1] == rounds.n_rounds and boosting.has_ended
+        if len(errors) - 1 - least >= n_iter_no_change or ended:
+            break
+    return rounds, np.array(looks), np.array(errors)
+
+
+def _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight) -> Boosting:
+    _check_boosting(loss, n_rounds, smoothing)
+    with explaining_memory_errors():
+        return Boosting(read_classes(X, y, sample_weight), loss, bool(fit_intercept), smoothing)
 
 
 def _check_boosting(loss, n_rounds, smoothing):
@@ -96,7 +156,13 @@ class Steps:
 
 
 class Boosting:
-    """A training set with the loss to be boosted on it; stands where a `Reduction` stands in `solve_all`."""
+    """A training set with the loss to be boosted on it, and the rounds so far.
+
+    Stands where a `Reduction` stands in `solve_all`. A class goes on with its rounds from its state where that is kept,
+    and otherwise, as in another process, makes them anew: they come out the same.
+    """
+
+    memory_advice = "lower n_jobs, or train on fewer examples or features"
 
     def __init__(self, data: Data, loss, fit_intercept, smoothing):
         self.data = data
@@ -107,15 +173,47 @@ class Boosting:
         self._mass = data.mass / self.moments.mass
         data.columns.index_rows()
         self._idle = weigh_idle(data.columns, self._mass)
+        self._made = {}  # the Steps of each class so far
+        self._states = {}  # the Booster of each class, where they are kept
+        self._keeps_states = False
+
+    def __getstate__(self):
+        """All but the states: in another process there are none to go on from, and none to keep."""
+        return self.__dict__ | {"_made": {}, "_states": {}, "_keeps_states": False}
 
     def __setstate__(self, state):
         """In another process the columns are made anew."""
         self.__dict__.update(state)
         self.data.columns.index_rows()
 
+    def keep_states(self):
+        """Keep the states of the classes between calls of `make_rounds`, if there is room for them."""
+        n_samples, n_features = self.data.matrix.shape
+        size = 48 * n_features + 40 * n_samples + 3 * self.data.columns.nnz  # about that of a Booster
+        self._keeps_states = size * len(classes_to_train(self.data)) <= KEPT_BYTES
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self._states)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no class has rounds left to make."""
+        return not self.plans("boosting")
+
+    def make_rounds(self, n_rounds, n_jobs=None, callback=None, verbose=0) -> Rounds:
+        """The first rounds of all classes; those made before count."""
+        monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
+        outcome = solve_all(self, monitor, n_jobs)
+        raise_failures(outcome, self, None)
+        self._made |= {steps.c: steps for steps in outcome.solutions}
+        return Rounds(self, [self._made[c] for c in sorted(self._made)])
+
     def plans(self, algorithm):
-        """The classes to boost, in order."""
-        return [Plan(c, ((c, IN_CLASS),), pooled=False) for c in classes_to_train(self.data)]
+        """The classes whose rounds have not come to an end, in order."""
+        ended = {c for c, steps in self._made.items() if steps.status != "running"}
+        still_open = [c for c in classes_to_train(self.data) if c not in ended]
+        return [Plan(c, ((c, IN_CLASS),), pooled=False) for c in still_open]
 
     def class_label(self, plan: Plan):
         return self.data.classes[plan.group]
@@ -132,15 +230,20 @@ class Boosting:
         """All rounds of one class; None if the fit was stopped. There is nothing to begin from, or to note."""
         if monitor.stop[0]:
             return None
-        examples = self._examples(plan.group)
+        booster = self._states.pop(plan.group, None) or self._begin(plan.group)
+        status = monitor.run(booster, self.class_label(plan))
+        if self._keeps_states and status == "running":
+            self._states[plan.group] = booster
+        return Steps(plan.group, *booster.steps(), booster.objective, status)
+
+    def _begin(self, c) -> Booster:
+        examples = self._examples(c)
         signed_mass = -self._mass
         signed_mass[examples] = self._mass[examples]
-        booster = Booster(
+        return Booster(
             self.data.columns, self._idle, signed_mass, exponential=self.exponential,
             intercept=self.fit_intercept, smoothing=self.smoothing,
         )  # fmt: skip
-        status = monitor.run(booster, self.class_label(plan))
-        return Steps(plan.group, *booster.steps(), booster.objective, status)
 
     def last_progress(self, steps: Steps, tol) -> FitProgress:
         return FitProgress(self.data.classes[steps.c], len(steps.cols), steps.objective, np.nan, np.nan)
@@ -160,25 +263,25 @@ class Rounds:
         self._steps = steps
         self.n_rounds = max((len(found.cols) for found in steps), default=0)
 
-    def increment(self, first: int, last: int) -> sparse.csr_array:
-        """What rounds first to last - 1 add to the log-odds: weights (n_classes, n_features + 1), a csr_array.
+    def _weights(self, n_rounds: int) -> sparse.csr_array:
+        """What the first rounds make of the log-odds: weights (n_classes, n_features + 1).
 
         The intercept is the last column. The exponential loss is least at half of the log-odds.
         """
         data = self._boosting.data
         shape = len(data.classes), data.matrix.shape[1] + 1
-        rows = [np.full(len(found.cols[first:last]), found.c) for found in self._steps]
-        cols = [found.cols[first:last] for found in self._steps]
-        deltas = [found.deltas[first:last] for found in self._steps]
+        rows = [np.full(len(found.cols[:n_rounds]), found.c) for found in self._steps]
+        cols = [found.cols[:n_rounds] for found in self._steps]
+        deltas = [found.deltas[:n_rounds] for found in self._steps]
         if not rows:
             return sparse.csr_array(shape)
         cells = np.concatenate(rows), np.concatenate(cols)
         scale = 2.0 if self._boosting.exponential else 1.0
-        added = sparse.csr_array((scale * np.concatenate(deltas), cells), shape=shape)
+        weights = sparse.csr_array((scale * np.concatenate(deltas), cells), shape=shape)
         if is_mirrored(data):
-            added = sparse.vstack([-added[[1]], added[[1]]], format="csr")
-        added.eliminate_zeros()
-        return added
+            weights = sparse.vstack([-weights[[1]], weights[[1]]], format="csr")
+        weights.eliminate_zeros()
+        return weights
 
     def model(self, n_rounds: int | None = None) -> Model:
         """The model of the first rounds, or of all.
@@ -187,15 +290,19 @@ class Rounds:
         ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
         """
         n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        model = self.first(n_rounds)
+        return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
+
+    def first(self, n_rounds: int) -> Model:
+        """As `model`, but ``objective`` is that of all rounds, which takes no pass over the examples."""
         data, prior = self._boosting.data, self._boosting.moments.class_prior
-        weights = self.increment(0, n_rounds)
+        weights = self._weights(n_rounds)
         n_iter, converged = self._collect()
-        model = join_classes(
+        return join_classes(
             data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
             objective=self._final_losses(), objective_zero=self._prior_losses(prior),
             n_iter=np.minimum(n_iter, n_rounds), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
         )  # fmt: skip
-        return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
 
     def _collect(self):
         """Number of rounds of each class, and whether they were all made."""
@@ -233,30 +340,6 @@ class Rounds:
             loss = np.exp(-margin / 2) if self._boosting.exponential else np.logaddexp(0, -margin)
             losses += data.mass[block] @ loss
         return losses / data.mass.sum()
-
-    def validate(self, X_val: np.ndarray | sparse.sparray, y_val: Matrix) -> tuple[np.ndarray, np.ndarray]:
-        """Top-class error on validation examples after the first 10 rounds, then after each tenth more.
-
-        Returns
-        -------
-        looks : ndarray of int
-            Numbers of rounds.
-        errors : ndarray
-            Share of examples whose top class is not among theirs, for each of them.
-        """
-        data = self._boosting.data
-        labels = None if data.indicator else data.classes
-        scores = np.zeros((X_val.shape[0], len(data.classes)))
-        scores[:, data.constant != 0] = np.inf * data.constant[data.constant != 0]
-        looks, errors, made = look_rounds(self.n_rounds), [], 0
-        for n_rounds in looks:
-            added = self.increment(made, n_rounds).tocsc()
-            product = X_val @ added[:, :-1].T
-            scores += product.toarray() if sparse.issparse(product) else product
-            scores += added[:, [-1]].toarray().T
-            errors.append(top_class_error(y_val, scores, labels=labels))
-            made = n_rounds
-        return np.array(looks), np.array(errors)
 
 
 def read_classes(X, y, sample_weight) -> Data:
@@ -324,7 +407,7 @@ class AdaBoostClassifier(MaxentPredictor):
     loss : {"logistic", "exponential"}
         ln(1 + e^-z) or e^-z of the margin z.
     n_rounds : int
-        Rounds for each class.
+        Rounds for each class; with early stopping, at most.
     fit_intercept : bool
         Have a constant feature among the others.
     smoothing : float
@@ -334,9 +417,12 @@ class AdaBoostClassifier(MaxentPredictor):
         As in `MaxentClassifier`.
     early_stopping : bool
         Set examples aside, or use those given to `fit`, and keep the first rounds that have the least share
-        of wrong top classes among them. All ``n_rounds`` are made before the choice.
+        of wrong top classes among them. The error is looked at after 10 rounds, 20 and so on, from 100 on after a
+        tenth more each time, and no more rounds are made when it has not become smaller for a while.
     validation_fraction : float
         Share of the examples that early stopping sets aside. Every class keeps a training example.
+    n_iter_no_change : int
+        Looks at the validation error without a smaller one after which early stopping ends the rounds.
     n_jobs : int, optional
         Threads, over classes and for predictions; the result does not depend on it.
     callback : callable, optional
@@ -389,6 +475,7 @@ class AdaBoostClassifier(MaxentPredictor):
         class_weight=None,
         early_stopping=False,
         validation_fraction=0.1,
+        n_iter_no_change=10,
         n_jobs=None,
         callback=None,
         random_state=None,
@@ -401,6 +488,7 @@ class AdaBoostClassifier(MaxentPredictor):
         self.class_weight = class_weight
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
         self.n_jobs = n_jobs
         self.callback = callback
         self.random_state = random_state
@@ -437,28 +525,28 @@ class AdaBoostClassifier(MaxentPredictor):
         weight = weigh_classes(self.class_weight, y, sample_weight)
         self._sparse_labels = sparse.issparse(y)
         if X_val is not None:
-            X_val = self._read_features(X_val)
+            X_val, y_val = self._read_validation_set(X_val, y_val, y)
         elif self.early_stopping:
             train, held = split_validation(y, self.validation_fraction, check_random_state(self.random_state))
             X, y, X_val, y_val = X[train], y[train], X[held], y[held]
             weight = None if weight is None else np.asarray(weight)[train]
-        rounds = boost(
-            X, y, loss=self.loss, n_rounds=self.n_rounds, fit_intercept=self.fit_intercept,
-            smoothing=self.smoothing, sample_weight=weight, n_jobs=self.n_jobs, callback=self.callback,
-            verbose=self.verbose,
-        )  # fmt: skip
-        self.n_rounds_ = rounds.n_rounds
+        options = {name: getattr(self, name) for name in BOOST_OPTIONS} | {"sample_weight": weight}
         for name in ("validation_rounds_", "validation_errors_"):
             self.__dict__.pop(name, None)
         if self.early_stopping:
-            self._choose_rounds(rounds, X_val, y_val)
-        self.model_ = rounds.model(self.n_rounds_)
+            self._boost_early_stopping(X, y, X_val, y_val, options)
+        else:
+            rounds = boost(X, y, **options)
+            self.n_rounds_, self.model_ = rounds.n_rounds, rounds.model()
         return self
 
-    def _choose_rounds(self, rounds, X_val, y_val):
-        looks, errors = rounds.validate(X_val, y_val)
+    def _boost_early_stopping(self, X, y, X_val, y_val, options):
+        rounds, looks, errors = boost_early_stopping(
+            X, y, X_val, y_val, n_iter_no_change=self.n_iter_no_change, **options
+        )
         best = errors.argmin()
         self.n_rounds_ = int(looks[best])
         self.validation_rounds_, self.validation_errors_ = looks, errors
+        self.model_ = rounds.model(self.n_rounds_)
         if self.verbose:
             print_line(f"{self.n_rounds_} of {rounds.n_rounds} rounds: validation error {errors[best]:.4f}")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sl1max.early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.fit import fit
-from sl1max.inputs import as_array, check_finite
+from sl1max.inputs import as_array, check_finite, read_validation_labels
 from sl1max.model import Matrix, Model
 
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
@@ -64,6 +64,11 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse=FORMATS, ensure_all_finite=False)
         check_finite(X, "X", columns)
         return X
+
+    def _read_validation_set(self, X_val, y_val, y):
+        """Validation examples, of the form of the training set with the labels y."""
+        X_val = self._read_features(X_val)
+        return X_val, read_validation_labels(y_val, X_val.shape[0], y)
 
     # Predictions
 
@@ -383,7 +388,7 @@ class MaxentClassifier(MaxentPredictor):
 
     def _fit_early_stopping(self, X, y, X_val, y_val, options):
         if X_val is not None:
-            X_val = self._read_features(X_val)
+            X_val, y_val = self._read_validation_set(X_val, y_val, y)
         else:
             train, held = split_validation(y, self.validation_fraction, check_random_state(self.random_state))
             X, y, X_val, y_val = X[train], y[train], X[held], y[held]

@@ -6,6 +6,7 @@ of `fit` that goes on from the last model, so that models of many classes need n
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +70,7 @@ def fit_early_stopping(
     >>> bool(errors.min() < 0.2)
     True
     """
+    check_patience(n_iter_no_change)
     if classes == "independent" or (classes == "auto" and np.ndim(y) == 2):
         raise ValueError(
             "early_stopping needs exclusive classes: independent ones have no validation error in common"
@@ -127,6 +129,12 @@ def check_validation_set(X_val, y_val, early_stopping):
         raise ValueError("X_val and y_val must be given together")
     if X_val is not None and not early_stopping:
         raise ValueError("X_val and y_val are for early stopping, but early_stopping is False")
+
+
+def check_patience(n_iter_no_change):
+    """Whether looks without a smaller error can be counted up to it."""
+    if not isinstance(n_iter_no_change, numbers.Integral) or n_iter_no_change < 1:
+        raise ValueError(f"n_iter_no_change={n_iter_no_change!r} must be a positive integer")
 
 
 def split_validation(y, fraction, random_state):

@@ -198,8 +198,7 @@ def raise_failures(outcome: Outcome, reduction, model):
         rest = ". The other classes have been trained and are in the error's `model`" if model is not None else ""
     if memory:
         raise FitMemoryError(
-            f"not enough memory to train {name}{others} ({failed[first]}): lower n_jobs, raise beta, or train on fewer "
-            f"examples{rest}",
+            f"not enough memory to train {name}{others} ({failed[first]}): {reduction.memory_advice}{rest}",
             failed,
             model,
         )
@@ -229,12 +228,13 @@ def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=N
     return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
 
 
-def warn_constant(data):
-    """Say which independent classes hold all or none of the examples."""
+def warn_constant(data, labels=None):
+    """Say which independent classes hold all or none of the examples; ``labels`` are other names of the classes."""
+    labels = data.classes if labels is None else labels
     for c in np.flatnonzero(data.constant):
         share = "every example" if data.constant[c] > 0 else "no example"
         warnings.warn(
-            f"y gives {share} to class {data.classes[c]}: its predictions will be constant",
+            f"y gives {share} to class {labels[c]}: its predictions will be constant",
             UserWarning,
             stacklevel=3,
         )

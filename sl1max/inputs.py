@@ -499,6 +499,18 @@ def _keep_labels(y, keep):
     return labels
 
 
+def read_validation_labels(y_val, n_samples, y):
+    """y_val as an array or a csr_array, of the same form as y and as long as X_val."""
+    if not sparse.issparse(y_val):
+        y_val = np.asarray(y_val)
+    if y_val.ndim != np.ndim(y) or (y_val.ndim == 2 and y_val.shape[1] != y.shape[1]):
+        form = "a vector of labels" if np.ndim(y) == 1 else f"an indicator of {y.shape[1]} classes"
+        raise ValueError(f"y_val must be {form}, as y is: its shape is {y_val.shape}")
+    if y_val.shape[0] != n_samples:
+        raise ValueError(f"y_val has {y_val.shape[0]} examples, but X_val has {n_samples}")
+    return y_val.tocsr() if sparse.issparse(y_val) else y_val
+
+
 def _read_label_vector(y, names=None):
     if y.dtype.kind == "c" or (y.dtype.kind in "fmM" and not (y == y).all()):
         raise ValueError("y has NaN or complex values: each example needs a label")

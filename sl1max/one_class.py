@@ -96,7 +96,7 @@ def with_class(
     own = data.labels.shape[1] - 1
     beta = read_beta(beta, 1, model.n_features)
     reduction = reduce_data(data, model.distribution, beta, model.beta_rule, _has_intercept(model))
-    warn_constant(data)
+    warn_constant(data, [label] * len(data.classes))
     monitor = Monitor(
         algorithm=ALGORITHMS[model.solver], tol=model.tol, max_iter=max_iter, callback=callback, verbose=verbose
     )

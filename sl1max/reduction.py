@@ -102,6 +102,13 @@ class Reduction:
         """The joint model falls into one class-conditional problem per block."""
         return self.distribution == "joint" and self.fit_intercept
 
+    @property
+    def memory_advice(self):
+        """What helps when there is no memory to solve a problem."""
+        if self.data.exclusive and self.distribution != "class-conditional" and not self.separates:
+            return 'train on fewer examples, features or classes, or with classes="independent", one class at a time'
+        return "lower n_jobs, raise beta, or train on fewer examples"
+
     # Data to problems
 
     def plans(self, algorithm):

@@ -3,6 +3,7 @@
 import signal
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from reference_boosting import BoostTwin
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from stand_ins import raising
 from strategies import random_X
 
 import sl1max
@@ -17,6 +19,7 @@ from sl1max import AdaBoostClassifier
 from sl1max._core._boosting import Booster, weigh_idle
 from sl1max._core._solver import Columns
 from sl1max.datasets import fetch_webkb
+from sl1max.exceptions import FitMemoryError
 from sl1max.inputs import core_buffers
 
 
@@ -320,7 +323,7 @@ def test_early_stopping_keeps_the_best_rounds(loss):
     estimator.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
     best = estimator.validation_errors_.argmin()
     assert estimator.n_rounds_ == estimator.validation_rounds_[best]
-    assert estimator.validation_rounds_[-1] == 400
+    assert estimator.validation_rounds_[-1] < 400 and len(estimator.validation_rounds_) == best + 11
     straight = AdaBoostClassifier(loss=loss, n_rounds=estimator.n_rounds_).fit(X[:150], y[:150])
     np.testing.assert_allclose(estimator.coef_, straight.coef_)
     np.testing.assert_allclose(estimator.objective_, straight.objective_)
@@ -329,6 +332,64 @@ def test_early_stopping_keeps_the_best_rounds(loss):
     drawn = AdaBoostClassifier(n_rounds=50, early_stopping=True, random_state=0).fit(sparse.csc_array(X), y)
     assert 0 < drawn.model_.mass < 300 and drawn.n_rounds_ <= 50
     assert not hasattr(drawn.set_params(early_stopping=False).fit(X, y), "validation_errors_")
+
+
+class CountedRounds:
+    """Rounds that all classes together have had, those made again counting twice."""
+
+    def __init__(self, patch):
+        self.n = 0
+        run = Booster.run
+
+        class Counting(Booster):
+            def run(booster, n, stop=None):
+                before = booster.n_iter
+                status = run(booster, n, stop)
+                self.n += booster.n_iter - before
+                return status
+
+        patch.setattr("sl1max.boosting.Booster", Counting)
+
+
+def test_early_stopping_makes_no_more_rounds(monkeypatch):
+    X, y = make_data(n_samples=300, n_features=60)
+    counted = CountedRounds(monkeypatch)
+    patient = AdaBoostClassifier(n_rounds=400, early_stopping=True, n_iter_no_change=100, random_state=0).fit(X, y)
+    assert patient.validation_rounds_[-1] == 400 and counted.n == 3 * 400
+    counted.n = 0
+    eager = AdaBoostClassifier(n_rounds=400, early_stopping=True, n_iter_no_change=2, random_state=0).fit(X, y)
+    n_looks = len(eager.validation_rounds_)
+    assert eager.validation_errors_.argmin() == n_looks - 3
+    np.testing.assert_array_equal(eager.validation_errors_, patient.validation_errors_[:n_looks])
+    assert counted.n == 3 * eager.validation_rounds_[-1] < 3 * 400
+
+
+@pytest.mark.parametrize("engine", ["threading", "loky", "no room"])
+def test_early_stopping_without_states(engine, monkeypatch):
+    """Rounds that are made anew, for want of memory or in other processes, are the same."""
+    X, y = make_data(n_samples=200, n_features=40)
+    options = {"n_rounds": 200, "early_stopping": True, "random_state": 0, "n_iter_no_change": 4}
+    plain = AdaBoostClassifier(**options).fit(X, y)
+    if engine == "no room":
+        monkeypatch.setattr("sl1max.boosting.KEPT_BYTES", 0)
+        other = AdaBoostClassifier(**options).fit(X, y)
+    else:
+        with joblib.parallel_config(engine, n_jobs=2):
+            other = AdaBoostClassifier(**options).fit(X, y)
+    np.testing.assert_array_equal(other.validation_rounds_, plain.validation_rounds_)
+    np.testing.assert_array_equal(other.validation_errors_, plain.validation_errors_)
+    np.testing.assert_array_equal(other.coef_, plain.coef_)
+
+
+def test_early_stopping_ends_with_the_rounds():
+    """No class has anything to gain after a few rounds, or the callback has ended all of them."""
+    X, y = np.ones((4, 1)), np.array([0, 0, 0, 1])
+    options = {"early_stopping": True, "n_iter_no_change": 1000}
+    stalled = AdaBoostClassifier(n_rounds=1000, **options).fit(X, y, X_val=X, y_val=y)
+    plain = AdaBoostClassifier(n_rounds=1000).fit(X, y)
+    assert stalled.validation_rounds_[-1] == plain.n_rounds_ < 1000
+    ended = AdaBoostClassifier(n_rounds=1000, callback=lambda progress: progress.n_iter >= 30, **options)
+    assert ended.fit(*make_data()).validation_rounds_.tolist() == [10, 20, 30]
 
 
 def test_early_stopping_on_label_sets():
@@ -348,7 +409,8 @@ def test_callback_and_progress(capsys):
     assert sorted(progress.class_label for progress in seen) == [0, 1, 2]
     AdaBoostClassifier(n_rounds=50, verbose=1, early_stopping=True).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4 and "nan" not in "".join(lines) and "of 50 rounds" in lines[-1]
+    assert len(lines) == 6 and "nan" not in "".join(lines) and "of 50 rounds" in lines[-1]
+    assert lines[0].startswith("sl1max: 10 rounds: validation error 0.")
 
 
 def test_saved_and_loaded(tmp_path):
@@ -366,6 +428,7 @@ def test_saved_and_loaded(tmp_path):
         ({"smoothing": -1}, "smoothing=-1"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"validation_fraction": 2, "early_stopping": True}, "validation_fraction=2"),
+        ({"n_iter_no_change": 0, "early_stopping": True}, "n_iter_no_change=0 must be a positive integer"),
     ],
 )
 def test_impossible_options(options, says):
@@ -381,6 +444,19 @@ def test_impossible_data():
         AdaBoostClassifier().fit(X, y, X_val=X, y_val=y)
     with pytest.raises(ValueError, match="together"):
         AdaBoostClassifier(early_stopping=True).fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match=r"^y_val has 3 examples, but X_val has 120$"):
+        AdaBoostClassifier(early_stopping=True).fit(X, y, X_val=X, y_val=y[:3])
+
+
+def test_memory_runs_out(monkeypatch):
+    X, y = make_data()
+    with monkeypatch.context() as patch:
+        patch.setattr("sl1max.boosting.Booster", raising(MemoryError("1 GiB")))
+        with pytest.raises(FitMemoryError, match=r"class 0 and 2 more \(.*\): lower n_jobs, or train on fewer"):
+            AdaBoostClassifier().fit(X, y)
+    monkeypatch.setattr("sl1max.boosting.weigh_idle", raising(MemoryError("1 GiB")))
+    with pytest.raises(MemoryError, match=r"not enough memory for the training set \(1 GiB\)"):
+        AdaBoostClassifier().fit(X, y)
 
 
 @pytest.mark.slow

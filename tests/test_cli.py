@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import sparse
+from stand_ins import raising
 from test_engine import break_classes
 
 import sl1max
@@ -475,12 +476,6 @@ def test_bad_npz(files, capsys):
 
 
 def test_interrupt_and_lack_of_memory(files, capsys, monkeypatch):
-    def raising(error):
-        def fit(*_, **__):
-            raise error
-
-        return fit
-
     monkeypatch.setattr(sl1max, "fit", raising(KeyboardInterrupt()))
     assert run(capsys, "train", "train.svm", "m") == (cli.INTERRUPTED, "", "sl1max: interrupted\n")
     monkeypatch.setattr(sl1max, "fit", raising(MemoryError("lower n_jobs")))
