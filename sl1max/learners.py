@@ -24,7 +24,7 @@ from sl1max.inputs import check_options
 from sl1max.model import Matrix
 from sl1max.monitor import format_seconds, print_line
 from sl1max.paths import read_betas
-from sl1max.selection import as_list, score_path
+from sl1max.selection import score_path
 
 
 def make_classifier(learner: str = "maxent", **options: Any) -> MaxentPredictor:
@@ -161,22 +161,23 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._fit_class)(X, data, c) for c in classes
         )
-        n_classes, n_features = len(data.classes), X.shape[1]
-        weights, intercept = np.zeros((n_classes, n_features)), np.zeros(n_classes)
-        n_iter = np.zeros(n_classes, np.int64)
-        for c, machine in zip(classes, found, strict=True):
-            weights[c] = machine.coef_[0]
-            intercept[c], n_iter[c] = np.ravel(machine.intercept_)[0], machine.n_iter_
+        n_classes = len(data.classes)
+        rows = [sparse.csr_array((1, X.shape[1]))] * n_classes
+        intercept, n_iter = np.zeros(n_classes), np.zeros(n_classes, np.int64)
+        for c, (row, constant, iterations) in zip(classes, found, strict=True):
+            rows[c], intercept[c], n_iter[c] = row, constant, iterations
         if is_mirrored(data):
-            weights[0], intercept[0], n_iter[0] = -weights[1], -intercept[1], n_iter[1]
+            rows[0], intercept[0], n_iter[0] = -rows[1], -intercept[1], n_iter[1]
         nothing = np.full(n_classes, np.nan)
         prior = np.asarray(data.labels.T @ data.mass) / data.mass.sum()
         return join_classes(
-            data, sparse.csr_array(weights), intercept, class_prior=prior, objective=nothing, objective_zero=nothing,
+            data, sparse.vstack(rows, format="csr"), intercept,
+            class_prior=prior, objective=nothing, objective_zero=nothing,
             n_iter=n_iter, converged=n_iter < self.max_iter, beta=None, solver="liblinear", tol=self.tol,
         )  # fmt: skip
 
     def _fit_class(self, X, data, c):
+        """Weights of one class as a csr_array (1, n_features), its intercept, and the iterations made."""
         is_class = data.labels[:, [c]].toarray().ravel()
         machine = LinearSVC(
             C=self.C, fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter,
@@ -185,7 +186,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         machine.fit(X, is_class, sample_weight=data.mass)
         if self.verbose:
             print_line(f"class {data.classes[c]}: {machine.n_iter_} iterations")
-        return machine
+        return sparse.csr_array(machine.coef_), np.ravel(machine.intercept_)[0], machine.n_iter_
 
     def _has_probabilities(self):
         return False
@@ -340,7 +341,8 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
             found = self._score(families, X, y, sample_weight, folds)
         else:
-            X_val, n_samples = self._read_features(X_val), X.shape[0]
+            X_val, y_val = self._read_validation_set(X_val, y_val, y)
+            n_samples = X.shape[0]
             all_X, all_y = stack_rows(X, X_val), stack_rows(y, y_val)
             fold = np.arange(n_samples), np.arange(n_samples, all_X.shape[0])
             found = self._score(families, all_X, all_y, sample_weight, [fold])
@@ -357,24 +359,29 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
 
     def _families(self):
         families = []
-        for learner in as_list(self.learners):
+        for learner in self._choices("learners"):
             if learner == "maxent":
                 betas = tuple(read_betas(self.betas).tolist())
                 families += [
                     Family(learner, {"distribution": distribution, "classes": classes}, "beta", betas)
-                    for distribution in as_list(self.distribution)
-                    for classes in as_list(self.classes)
+                    for distribution in self._choices("distribution")
+                    for classes in self._choices("classes")
                 ]
             elif learner == "adaboost":
-                n_rounds = tuple(sorted(np.atleast_1d(self.n_rounds).tolist()))
-                families += [Family(learner, {"loss": loss}, "n_rounds", n_rounds) for loss in as_list(self.loss)]
+                n_rounds = tuple(sorted(self._choices("n_rounds")))
+                families += [Family(learner, {"loss": loss}, "n_rounds", n_rounds) for loss in self._choices("loss")]
             elif learner == "svm":
-                families.append(Family(learner, {}, "C", tuple(sorted(np.atleast_1d(self.Cs).tolist()))))
+                families.append(Family(learner, {}, "C", tuple(sorted(self._choices("Cs")))))
             else:
                 raise ValueError(f"learners has {learner!r}: it must be some of 'maxent', 'adaboost', 'svm'")
-        if not families:
-            raise ValueError("learners is empty: there is nothing to choose from")
         return families
+
+    def _choices(self, name):
+        """The values of a parameter that has one or several."""
+        values = np.atleast_1d(getattr(self, name)).tolist()
+        if not values:
+            raise ValueError(f"{name} is empty: there is nothing to choose from")
+        return values
 
     def _score(self, families, X, y, sample_weight, folds):
         """For each family and fold the table of `score_path`, or the error that training ended with."""

@@ -1,5 +1,7 @@
 """The switch between learners, the linear SVM, and the automatic choice."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -104,6 +106,17 @@ def test_svm_constant_class_and_soft_labels(capsys):
         LinearSVMClassifier().fit(X, np.eye(3)[y] * 0.5)
 
 
+def test_svm_makes_no_array_of_classes_and_features():
+    n_classes, n_features = 200, 20_000
+    X = sparse.eye_array(2 * n_classes, n_features, format="csr")
+    tracemalloc.start()
+    estimator = LinearSVMClassifier(max_iter=10).fit(X, np.arange(2 * n_classes) % n_classes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert estimator.sparse_coef_.shape == (n_classes, n_features)
+    assert peak < 8 * n_classes * n_features / 2
+
+
 # The choice
 
 
@@ -147,6 +160,18 @@ def test_validation_set():
     assert auto.model_.mass == 120
     with pytest.raises(ValueError, match="together"):
         AutoClassifier().fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match=r"^y_val has 3 examples, but X_val has 200$"):
+        AutoClassifier().fit(X, y, X_val=X, y_val=y[:3])
+    with pytest.raises(ValueError, match=r"^y_val must be a vector of labels, as y is: its shape is \(200, 3\)$"):
+        AutoClassifier().fit(X, y, X_val=X, y_val=np.eye(3)[y])
+    with pytest.raises(ValueError, match=r"^y_val must be an indicator of 3 classes, as y is: its shape is \(200,\)$"):
+        AutoClassifier().fit(X, np.eye(3)[y], X_val=X, y_val=y)
+
+
+@pytest.mark.parametrize("name", ["learners", "distribution", "classes", "loss", "n_rounds", "Cs"])
+def test_nothing_to_choose_from(name):
+    with pytest.raises(ValueError, match=f"^{name} is empty: there is nothing to choose from$"):
+        AutoClassifier(**{name: []}).fit(*make_data())
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
