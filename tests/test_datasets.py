@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sl1max import datasets
+from sl1max import datasets, svmlight
 from sl1max.datasets import _reuters, _store, _supertags, _webkb
 from sl1max.datasets._porter import stem
 
@@ -493,3 +493,8 @@ class TestAgainstSharedData:
         assert data.X_train.shape == (938455, 95706)
         assert (data.y_test == -1).sum() == 94
         assert len(data.class_names) == data.y_train.max() + 1
+
+
+def test_svmlight_files_are_data_sets_too():
+    for name in svmlight.__all__:
+        assert getattr(datasets, name) is getattr(svmlight, name) and name in datasets.__all__
