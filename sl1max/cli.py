@@ -66,6 +66,7 @@ examples:
   sl1max train train.svm model.sl1max --checkpoint train.ckpt        (again after a crash: it goes on)
   sl1max train train.svm model.sl1max --learner adaboost --rounds 200
   sl1max train train.svm model.sl1max --learner auto --jobs 4        (the best of all, and what was tried)
+  sl1max train train.svm model.sl1max --learner auto --validation dev.svm
 
 The scores of a linear SVM (--learner svm) are margins: what predict makes of them are no probabilities.
 """,
@@ -259,6 +260,20 @@ LEARNER_OPTIONS = {
     "svm": {"cost": "C"},
     "auto": {"folds": "cv"},
 }
+VALIDATION_OPTIONS = ("validation", "validation_labels")  # of auto, for its fit
+DEFAULT_FOLDS = 5
+
+# What the numbers among the options must be; those that need not be given may be None.
+NUMBERS = {
+    "beta": (lambda value: value >= 0, "a number >= 0"),
+    "cost": (lambda value: 0 < value < np.inf, "a positive number"),
+    "folds": (lambda value: value >= 2, "at least 2"),
+    "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
+    "jobs": (lambda value: value != 0, "an integer other than 0"),
+    "max_iter": (lambda value: value >= 1, "a positive integer"),
+    "n_features": (lambda value: value >= 1, "a positive integer"),
+    "tol": (lambda value: 0 < value < np.inf, "a positive number"),
+}
 
 
 def _add_train(commands):
@@ -274,18 +289,23 @@ def _add_train(commands):
     )
     command.add_argument(
         "--learner", choices=("maxent", *LEARNER_OPTIONS), default="maxent",
-        help="maximum entropy, AdaBoost, linear SVM, or the best of all by cross-validation (maxent)",
+        help="maximum entropy, AdaBoost, linear SVM, or the best of all on held-out examples (maxent)",
     )  # fmt: skip
     command.add_argument("--rounds", type=_positive, metavar="N", help="adaboost: rounds (500)")
     command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
     command.add_argument("--cost", type=float, metavar="C", help="svm: C of scikit-learn's LinearSVC (1)")
-    command.add_argument("--folds", type=int, metavar="N", help="auto: folds of the cross-validation (5)")
+    command.add_argument(
+        "--folds", type=int, metavar="N", help=f"auto: folds of the cross-validation ({DEFAULT_FOLDS})"
+    )
+    command.add_argument(
+        "--validation", metavar="FILE", help="auto: examples to choose with, in place of cross-validation"
+    )
+    command.add_argument("--validation-labels", metavar="FILE", help="auto: labels of a .npz of --validation")
     command.add_argument(
         "--beta", type=float, default=MAXENT_DEFAULTS["beta"], help="strength of the regularisation (0.5)"
     )
     for name, (default, meaning) in CHOICES.items():
-        option = "--" + name.replace("_", "-")
-        command.add_argument(option, choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
+        command.add_argument(option_of(name), choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
     command.add_argument("--no-intercept", action="store_true", help="no unpenalised constant for each class")
     command.add_argument(
         "--tol", type=float, default=MAXENT_DEFAULTS["tol"], help="relative duality gap to reach (1e-4)"
@@ -369,10 +389,22 @@ def _add_reproduce(commands):
 
 
 def _positive(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not positive")
-    return number
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def check_numbers(args, names):
+    """Refuse numbers that an option cannot have."""
+    for name in names:
+        fits, what = NUMBERS[name]
+        value = getattr(args, name)
+        if value is not None and not fits(value):
+            raise InputError(f"{option_of(name)} {value:g} must be {what}")
+
+
+def option_of(name):
+    return "--" + name.replace("_", "-")
 
 
 # Data
@@ -476,17 +508,15 @@ def load_model(path) -> Model:
 
 def train(args):
     check_writable(args.model)
-    if args.holdout is not None and not 0 < args.holdout < 1:
-        raise InputError(f"--holdout {args.holdout:g} must be between 0 and 1")
+    check_numbers(args, NUMBERS)
+    check_learner_options(args)
     examples = read_examples(
         args.data, labels=args.labels, label_sets=args.label_sets, zero_based=args.zero_based,
         n_features=args.n_features,
     )  # fmt: skip
     apart = None
     if args.holdout is not None:
-        order = np.random.default_rng(args.seed).permutation(len(examples))
-        n_apart = max(1, round(args.holdout * len(examples)))
-        apart, examples = examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
+        apart, examples = hold_out(args, examples)
     start = time.monotonic()
     with blamed_on(args.data):
         model, choice = learn(args, examples)
@@ -509,9 +539,17 @@ def train(args):
     return OK if report["converged"] else NOT_CONVERGED
 
 
+def hold_out(args, examples):
+    """The examples to test on, drawn at random, and the others."""
+    order = np.random.default_rng(args.seed).permutation(len(examples))
+    n_apart = max(1, round(args.holdout * len(examples)))
+    if n_apart == len(examples):
+        raise InputError(f"--holdout {args.holdout:g} leaves none of the {n_apart} examples of {args.data} to train on")
+    return examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
+
+
 def learn(args, examples):
     """The model that the options ask for and, if it was to be chosen, the `AutoClassifier` that did."""
-    check_learner_options(args)
     shared = {
         "fit_intercept": not args.no_intercept,
         "n_jobs": args.jobs,
@@ -530,8 +568,37 @@ def learn(args, examples):
         classifier = sl1max.make_classifier(args.learner, random_state=args.seed, **given, **shared)
     except ImportError as error:
         raise InputError(error) from error
-    classifier.fit(examples.X, examples.y)
-    return classifier.model_, classifier if args.learner == "auto" else None
+    if args.learner != "auto":
+        return classifier.fit(examples.X, examples.y).model_, None
+    if args.validation is None:
+        check_folds(args, examples)
+        classifier.fit(examples.X, examples.y)
+    else:
+        X_val, y_val = read_validation(args, examples)
+        classifier.fit(examples.X, examples.y, X_val=X_val, y_val=y_val)
+    return classifier.model_, classifier
+
+
+def check_folds(args, examples):
+    """Whether there are as many examples as folds: of a class, where examples have one each."""
+    n_folds = args.folds or DEFAULT_FOLDS
+    sets = examples.columns is not None
+    most = len(examples) if sets else np.unique(examples.y, return_counts=True)[1].max()
+    if most < n_folds:
+        what = "has" if sets else "has no class of more than"
+        raise InputError(f"--folds {n_folds} needs as many examples, but {args.data} {what} {most}: lower it")
+
+
+def read_validation(args, examples):
+    """X and y of the examples to choose with, in the form of the training set."""
+    name, sets = args.validation, examples.columns is not None
+    held = read_examples(
+        name, labels=args.validation_labels, label_sets=sets, zero_based=args.zero_based, n_features=examples.X.shape[1]
+    )
+    if held.columns is not None and not sets:
+        raise InputError(f"{name}: its examples have sets of labels, those of {args.data} one each")
+    truth, *_ = match_known_labels(examples.columns if sets else np.unique(examples.y), held, name)
+    return held.X, truth if sets else held.y
 
 
 def fit_or_part(examples, options):
@@ -556,10 +623,13 @@ def check_learner_options(args):
     owner = {option: learner for learner, options in LEARNER_OPTIONS.items() for option in options}
     given = {option for option in owner if getattr(args, option) is not None}
     given |= {name for name, default in MAXENT_DEFAULTS.items() if getattr(args, name) != default}
+    owner |= dict.fromkeys(VALIDATION_OPTIONS, "auto")
+    given |= {name for name in VALIDATION_OPTIONS if getattr(args, name) is not None}
     for name in sorted(given):
         if owner.get(name, "maxent") != args.learner:
-            option = "--" + name.replace("_", "-")
-            raise InputError(f"{option} is for --learner {owner.get(name, 'maxent')}, not {args.learner}")
+            raise InputError(f"{option_of(name)} is for --learner {owner.get(name, 'maxent')}, not {args.learner}")
+    if args.validation is not None and args.folds is not None:
+        raise InputError("--folds is for cross-validation, which --validation takes the place of")
 
 
 def predict(args):
@@ -633,10 +703,7 @@ def evaluate(args):
 
 def measure(model: Model, examples: Examples, name):
     """Error and so on of a model on labelled examples."""
-    truth, unseen, n_unseen = match_labels(model, examples, name)
-    if unseen:
-        shown = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
-        warnings.warn(f"{name}: labels that the model has not seen: {shown}", UserWarning, stacklevel=2)
+    truth, unseen, n_unseen = match_known_labels(model.classes, examples, name)
     errors = log_loss = n_hits = n_given = 0.0
     start = 0
     for rows in chunks(model, examples.X):
@@ -660,7 +727,16 @@ def measure(model: Model, examples: Examples, name):
     return {key: float(value) if isinstance(value, np.floating) else value for key, value in report.items()}
 
 
-def match_labels(model, examples, name):
+def match_known_labels(classes, examples, name):
+    """As `match_labels`; labels that the model has not seen are warned of."""
+    truth, unseen, n_unseen = match_labels(classes, examples, name)
+    if unseen:
+        shown = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+        warnings.warn(f"{name}: labels that the model has not seen: {shown}", UserWarning, stacklevel=3)
+    return truth, unseen, n_unseen
+
+
+def match_labels(classes, examples, name):
     """Indicator of the model's classes; the labels that it does not have; and how often these occur."""
     if examples.columns is None:
         labels, codes = np.unique(examples.y, return_inverse=True)
@@ -669,14 +745,14 @@ def match_labels(model, examples, name):
     else:
         labels, y = examples.columns, examples.y.copy()
         y.eliminate_zeros()
-    if (labels.dtype.kind in "UTO") != (model.classes.dtype.kind in "UTO"):
-        raise InputError(f"{name}: its labels are {labels.dtype}, those of the model {model.classes.dtype}")
-    column = {label: c for c, label in enumerate(model.classes.tolist())}
+    if (labels.dtype.kind in "UTO") != (classes.dtype.kind in "UTO"):
+        raise InputError(f"{name}: its labels are {labels.dtype}, those of the model {classes.dtype}")
+    column = {label: c for c, label in enumerate(classes.tolist())}
     target = np.array([column.get(label, -1) for label in labels.tolist()], np.int64)
     y = y.tocoo()
     known = target[y.col] >= 0
     cells = (y.row[known], target[y.col[known]])
-    truth = sparse.csr_array((np.ones(known.sum()), cells), shape=(len(examples), model.n_classes))
+    truth = sparse.csr_array((np.ones(known.sum()), cells), shape=(len(examples), len(classes)))
     unseen = labels[np.unique(y.col[~known])].tolist()
     return truth, unseen, int((~known).sum())
 
@@ -730,20 +806,11 @@ def _overview(model, tops):
 def reproduce(args):
     from sl1max import reproduce as paper
 
-    for path in (args.markdown, args.plot):
-        if path is not None:
-            check_writable(path)
-    if args.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise InputError("--plot needs matplotlib: pip install sl1max[plot]")
-    if args.report and args.keep is None:
-        raise InputError("--report needs --keep FOLDER")
-    if args.keep is not None:
-        os.makedirs(args.keep, exist_ok=True)
+    check_reproduce(args)
     progress = None
     if not args.quiet and (args.progress or sys.stderr.isatty()):
         progress = paper.Progress(log=not sys.stderr.isatty())
     options = {
-        "tokenisation": args.tokenisation,
         "every": args.every,
         "rows": [] if args.report else args.only,
         "betas": args.beta or REPRODUCED_BETAS,
@@ -752,10 +819,18 @@ def reproduce(args):
         "progress": progress,
     }
     names = DATA_SETS if args.data == "all" else (args.data,)
+    warn = args.every == 1 and not args.report
+    data_sets = {name: paper.load(name, args.tokenisation, warn=warn) for name in names}
     try:
-        columns = [paper.run(name, **options) for name in names]
+        columns = [paper.run(name, data=data, **options) for name, data in data_sets.items()]
     except CheckpointError as error:
         raise InputError(error) from error
+    except ValueError as error:
+        if args.every == 1:
+            raise
+        raise InputError(f"--every {args.every} leaves too few examples: {error}") from error
+    if args.report and not any(column.cells for column in columns):
+        raise InputError(f"{args.keep}: no measurement of {args.data} is kept there")
     print(json.dumps(paper.as_json(columns)) if args.json else paper.report(columns))
     if args.markdown is not None:
         with replacing(args.markdown) as stream:
@@ -763,6 +838,31 @@ def reproduce(args):
     if args.plot is not None:
         paper.plot_errors(columns, args.plot)
     return OK
+
+
+def check_reproduce(args):
+    """Refuse before anything is trained what would fail after it."""
+    check_numbers(args, ("jobs", "tol"))
+    for path in (args.markdown, args.plot):
+        if path is not None:
+            check_writable(path)
+    if args.plot is not None:
+        check_figure(args.plot)
+    if args.report and args.keep is None:
+        raise InputError("--report needs --keep FOLDER")
+    if args.keep is not None and not args.report:
+        os.makedirs(args.keep, exist_ok=True)
+
+
+def check_figure(path):
+    """Whether matplotlib is there and can draw such a file."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("--plot needs matplotlib: pip install sl1max[plot]")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    ending = os.path.splitext(path)[1][1:].lower()
+    if ending and ending not in FigureCanvasBase.get_supported_filetypes():
+        raise InputError(f"--plot {path}: a figure cannot be drawn as .{ending}, but as .png, .svg or .pdf")
 
 
 def describe(model: Model):

@@ -186,9 +186,7 @@ class Tally:
 
     @property
     def time_left(self):
-        part = self.part
-        seconds = time.monotonic() - self._start
-        return format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
+        return time_left(time.monotonic() - self._start, self.part)
 
 
 class Lines:
@@ -236,15 +234,14 @@ class Bar:
             self._draw(progress)
 
     def _draw(self, progress):
-        bar = "#" * round(self._tally.part * BAR_WIDTH)
         gap = f"gap {progress.dual_gap:.1e}"
         line = (
-            f"sl1max: {'all classes' if progress.class_label is None else self._tally.classes} [{bar:-<{BAR_WIDTH}}] "
+            f"sl1max: {'all classes' if progress.class_label is None else self._tally.classes} "
+            f"{bar_of(self._tally.part, BAR_WIDTH)} "
             f"{f'loss {progress.objective:.3g}' if math.isnan(progress.dual_gap) else gap}, "
             f"{self._tally.time_left} left"
         )
-        width = shutil.get_terminal_size().columns - 1
-        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)
+        write_over(line, sys.stderr)
 
     def close(self):
         print(file=sys.stderr)
@@ -255,6 +252,21 @@ def way_done(first, gap, target):
     if not 0 < target < first < math.inf or gap <= 0:
         return 0.0
     return min(max(math.log(first / gap) / math.log(first / target), 0.0), 1.0)
+
+
+def time_left(seconds, part):
+    """What the rest takes, if that part took so many seconds."""
+    return format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
+
+
+def bar_of(part, width):
+    return f"[{'#' * round(part * width):-<{width}}]"
+
+
+def write_over(line, stream):
+    """A line in place of the last one of a terminal, as wide as that."""
+    width = shutil.get_terminal_size().columns - 1
+    print(f"\r{line[:width]:<{width}}", end="", file=stream, flush=True)
 
 
 def format_seconds(seconds):

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from sl1max.datasets._store import Dataset
 from sl1max.kept import Clock, Kept, file_name
 from sl1max.metrics import optimal_f_measure, top_class_error
 from sl1max.model import Model
-from sl1max.monitor import FitProgress, format_seconds
+from sl1max.monitor import FitProgress, bar_of, format_seconds, time_left, way_done, write_over
 from sl1max.persistence import load as load_model
 
 BETA, STRONGER_BETA = 0.5, 0.9
@@ -37,7 +38,7 @@ N_ROUNDS = 500
 SVM_C = 0.1
 SECONDS_BETWEEN_LINES = 0.2  # on a terminal
 SECONDS_BETWEEN_LOGS = 60.0  # elsewhere
-LINE_WIDTH = 79
+BAR_WIDTH = 12
 CLASSES_AT_ONCE = 64  # of a learner that has no checkpoint
 
 # Table 3 of the paper: top-class error in %, for Reuters also the micro-averaged optimal F-measure in %.
@@ -441,9 +442,10 @@ def join(measured: list[dict]) -> Cell:
 
 
 class Progress:
-    """What is being trained, how far the whole has come: a line on a terminal, written over and over.
+    """What is being trained, how far the whole has come, the time left: a bar on a terminal, written over and over.
 
-    Or, with ``log``, a line when a fit begins and then one a minute.
+    Or, with ``log``, a plain line when a fit begins and then one a minute. All fits count alike; of the one under way
+    the classes that have begun, or the way of its gap.
     """
 
     def __init__(self, stream=None, log=False):
@@ -459,18 +461,24 @@ class Progress:
             yield
         finally:
             if not self._log:
-                print(f"\r{'':<{LINE_WIDTH}}\r", end="", file=self._stream, flush=True)
+                write_over("", self._stream)
+                print("\r", end="", file=self._stream, flush=True)
 
     def begin(self, done, text, n_classes):
         """The next fit begins, of so many classes, when so many are done."""
         self._done, self._text, self._n_classes = done, text, n_classes
-        self._seen = set()
+        self._seen, self._first_gap, self._way = set(), None, 0.0
         self._draw("")
 
     def watch(self, progress: FitProgress):
         """For `sl1max.fit(callback=...)`: show the class that is being fitted, and its gap if it has one."""
         label = progress.class_label
         self._seen.add(label)
+        if label is None:
+            self._first_gap = self._first_gap or progress.dual_gap
+            self._way = way_done(self._first_gap, progress.dual_gap, progress.target)
+        else:
+            self._way = (len(self._seen) - 1) / self._n_classes
         if time.monotonic() > self._last + (SECONDS_BETWEEN_LOGS if self._log else SECONDS_BETWEEN_LINES):
             detail = "" if label is None else f", class {label} ({len(self._seen)}/{self._n_classes})"
             gap = f", gap {progress.dual_gap:.0e}" if np.isfinite(progress.dual_gap) else ""
@@ -478,12 +486,14 @@ class Progress:
 
     def _draw(self, detail):
         self._last = time.monotonic()
-        seconds = format_seconds(self._last - self._start)
-        line = f"sl1max: {self._done}/{self._n_steps} fits, {seconds}: {self._text}{detail}"
+        seconds = self._last - self._start
+        part = (self._done + self._way) / self._n_steps
+        fits, left = f"{self._done}/{self._n_steps} fits", f"{time_left(seconds, part)} left"
         if self._log:
+            line = f"sl1max: {fits}, {format_seconds(seconds)}, {left}: {self._text}{detail}"
             print(line, file=self._stream, flush=True)
         else:
-            print(f"\r{line[:LINE_WIDTH]:<{LINE_WIDTH}}", end="", file=self._stream, flush=True)
+            write_over(f"sl1max: {bar_of(part, BAR_WIDTH)} {fits}, {left}: {self._text}{detail}", self._stream)
 
 
 # Tables
@@ -560,10 +570,10 @@ def report(columns: list[Column], format_table=format_text) -> str:
     if any(column.name == "reuters" for column in columns):
         legend += "; Reuters: error / optimal micro-averaged F-measure"
     gaps = [cell.gap for column in columns for cell in column.cells.values() if cell.gap is not None]
-    parts.append(
-        f"{legend}.\nOurs: beta = {BETA} by the deviation rule; seconds: training, mean of the splits.\n"
-        f"Greatest duality gap: {max(gaps, default=0.0):.1e} of the objective with all weights zero."
-    )
+    legend += f".\nOurs: beta = {BETA} by the deviation rule; seconds: training, mean of the splits."
+    if gaps:
+        legend += f"\nGreatest duality gap: {max(gaps):.1e} of the objective with all weights zero."
+    parts.append(legend)
     notes = [f"{TITLES[column.name]}, {note}" for column in columns for note in column.notes]
     where = dict.fromkeys(text for column in columns for text in column.circumstances)
     parts.append("\n".join([*notes, *(column.data for column in columns), *where]))
@@ -573,6 +583,8 @@ def report(columns: list[Column], format_table=format_text) -> str:
 def circumstances() -> str:
     """Versions, machine and date, in one line."""
     versions = f"sl1max {sl1max.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
+    with contextlib.suppress(PackageNotFoundError):
+        versions += f", scikit-learn {version('scikit-learn')}"
     machine = f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
     return f"{versions}, {machine}, {datetime.date.today().isoformat()}"
 

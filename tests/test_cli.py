@@ -137,7 +137,6 @@ def test_holdout_is_chosen_by_the_seed(files, capsys):
     assert reports(1) != reports(2)
     code, out, _ = run(capsys, "train", "train.svm", "held.sl1max", "--holdout", "0.25")
     assert code == 0 and "holdout:\n  examples: 15\n  error: 0." in out
-    check_complaint(capsys, "train", "train.svm", "x", "--holdout", "1", says="must be between 0 and 1")
 
 
 def test_label_sets(tmp_path, monkeypatch, capsys):
@@ -341,12 +340,19 @@ def test_usage(files, capsys, args):
 
 def test_impossible_options(files, capsys):
     for option, value, says in (
-        ("--beta", "-1", "beta must not be negative"),
-        ("--tol", "0", "tol=0.0 must be a positive number"),
-        ("--jobs", "0", "n_jobs=0 must be an integer other than 0"),
-        ("--max-iter", "0", "max_iter=0 must be a positive integer"),
+        ("--beta", "-1", "error: --beta -1 must be a number >= 0"),
+        ("--tol", "0", "error: --tol 0 must be a positive number"),
+        ("--jobs", "0", "error: --jobs 0 must be an integer other than 0"),
+        ("--max-iter", "0", "error: --max-iter 0 must be a positive integer"),
+        ("--n-features", "-1", "error: --n-features -1 must be a positive integer"),
+        ("--cost", "0", "error: --cost 0 must be a positive number"),
+        ("--folds", "1", "error: --folds 1 must be at least 2"),
+        ("--holdout", "1", "error: --holdout 1 must be between 0 and 1"),
+        ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm to train on"),
     ):
         check_complaint(capsys, "train", "train.svm", "m.sl1max", option, value, says=says)
+    code, _, err = run(capsys, "train", "train.svm", "m.sl1max", "--learner", "adaboost", "--rounds", "abc")
+    assert code == 2 and err.endswith("error: argument --rounds: 'abc' is not a positive integer\n")
 
 
 def test_files_that_are_not_there(files, capsys):
@@ -584,6 +590,43 @@ def test_auto(files, capsys):
     assert {row["learner"] for row in report["tried"]} == {"maxent", "adaboost", "svm"}
     code, out, _ = run(capsys, "train", "train.svm", "best", "--learner", "auto", "--folds", 2)
     assert code == 0 and "tried:\nlearner   settings" in out and "chosen:\n" in out
+
+
+def test_auto_with_validation_examples(files, capsys):
+    args = ("train", "train.svm", "best", "--learner", "auto", "--validation", "test.svm")
+    report = run_json(capsys, *args)
+    X, y = make_data()
+    auto = sl1max.make_classifier("auto", random_state=0).fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:])
+    assert report["chosen"] == {"row": auto.best_index_, "score": auto.best_score_} | auto.best_params_
+    assert report["n_examples"] == 60
+    check_complaint(capsys, *args, "--folds", "3", says="--folds is for cross-validation")
+    check_complaint(capsys, *args[:3], "--validation", "x", says="--validation is for --learner auto, not maxent")
+    check_complaint(capsys, *args[:-1], "nowhere.svm", says="nowhere.svm: No such file")
+    Path("sets.svm").write_text("0,1 1:1\n2 2:1\n")
+    check_complaint(capsys, *args[:-1], "sets.svm", says="sets.svm: its examples have sets of labels")
+    Path("wide.svm").write_text("0 99:1\n")
+    check_complaint(capsys, *args[:-1], "wide.svm", says="wide.svm:1: ")
+
+
+def test_auto_with_validation_sets(tmp_path, capsys, monkeypatch):
+    """The columns of an indicator are matched by their labels, and one that training lacks is an error everywhere."""
+    monkeypatch.chdir(tmp_path)
+    X, y = make_data()
+    write_svmlight(X[:60], 10 * y[:60] + 10, "train.svm")
+    write_svmlight(X[60:], np.where(y[60:] == 1, 99, 10 * y[60:] + 10), "test.svm")
+    args = ("train", "train.svm", "best", "--label-sets", "--learner", "auto", "--validation", "test.svm", "--json")
+    code, out, err = run(capsys, *args)
+    assert code == 0 and err == "sl1max: warning: test.svm: labels that the model has not seen: 99\n"
+    model, score = sl1max.load("best"), json.loads(out)["chosen"]["score"]
+    top = model.decision_function(X[60:]).argmax(axis=1)
+    assert score == pytest.approx(np.mean((top == y[60:]) & (y[60:] != 1)))
+
+
+def test_more_folds_than_examples(files, capsys):
+    args = ("train", "train.svm", "best", "--learner", "auto", "--folds", 50)
+    check_complaint(capsys, *args, says="--folds 50 needs as many examples, but train.svm has no class of more than 2")
+    says = "--folds 99 needs as many examples, but train.svm has 60: lower it"
+    check_complaint(capsys, *args[:-1], 99, "--label-sets", says=says)
 
 
 def test_label_sets_of_other_learners(tmp_path, capsys):

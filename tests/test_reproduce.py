@@ -2,18 +2,21 @@
 
 import io
 import json
+import re
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from stand_ins import raising
 
 import sl1max
 from sl1max import cli, kept, reproduce
 from sl1max.datasets import fetch_webkb
 from sl1max.exceptions import CheckpointError
 from sl1max.metrics import optimal_f_measure, top_class_error
+from sl1max.monitor import FitProgress
 
 MAXENT_ROWS = ["Q1", "Q2", "Q3", "Q1(lambda^c)", "Q3(lambda^c)"]
 
@@ -274,16 +277,39 @@ def test_a_part_of_the_examples():
     assert "one of 20: 210 examples" in column.data and ("Q2", 0.5) in column.cells
 
 
-def test_progress():
+def test_progress(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     stream = io.StringIO()
     progress = reproduce.Progress(stream)
     settings = reproduce.Settings(tol=1e-2, callback=progress.watch)
     reproduce.run("webkb", data=small_webkb(step=20), settings=settings, progress=progress)
     lines = stream.getvalue().split("\r")
-    assert lines[1].startswith("sl1max: 0/20 fits, 0:00: WebKB, AdaBoost, beta 0.5, part 1 of 2")
-    assert any("19/20 fits" in line and "Q3(lambda^c), beta 0.9, part 2 of 2" in line for line in lines)
-    assert all(len(line) <= reproduce.LINE_WIDTH for line in lines)
+    text = "WebKB, AdaBoost, beta 0.5, part 1 of 2"
+    assert lines[1].rstrip() == f"sl1max: [------------] 0/20 fits, ? left: {text}"
+    last = [line for line in lines if "19/20 fits" in line and "Q3(lambda^c), beta 0.9, part 2 of 2" in line]
+    assert re.match(r"sl1max: \[###########.\] 19/20 fits, 0:0\d left: WebKB", last[0])
+    assert all(len(line) <= 119 for line in lines)
     assert lines[-2].strip() == lines[-1] == ""
+
+
+def test_time_left(monkeypatch):
+    """Fits count alike; the one under way by its classes, or by the way of its gap if it has no classes of its own."""
+    now = [0.0]
+    monkeypatch.setattr("sl1max.reproduce.time.monotonic", lambda: now[0])
+    stream = io.StringIO()
+    progress = reproduce.Progress(stream)
+    with progress.over(2):
+        progress.begin(0, "first", n_classes=4)
+        for c in range(3):
+            now[0] += 10.0
+            progress.watch(FitProgress(c, 1, 1.0, 1e-3, 1e-5))
+        assert "[###---------] 0/2 fits, 1:30 left: first, class 2 (3/4), gap 1e-03" in stream.getvalue()
+        now[0] = 50.0
+        progress.begin(1, "second", n_classes=4)
+        for gap in (1e-1, 1e-3):
+            now[0] += 25.0
+            progress.watch(FitProgress(None, 1, 1.0, gap, 1e-5))
+        assert "[#########---] 1/2 fits, 0:33 left: second, gap 1e-03" in stream.getvalue()
 
 
 def test_progress_in_a_file(monkeypatch):
@@ -293,7 +319,7 @@ def test_progress_in_a_file(monkeypatch):
     settings = reproduce.Settings(tol=1e-2, callback=progress.watch)
     reproduce.run("webkb", data=small_webkb(step=20), rows=["Q2"], settings=settings, progress=progress)
     first, second, *_ = stream.getvalue().splitlines()
-    assert first == "sl1max: 0/4 fits, 0:00: WebKB, Q2, beta 0.5, part 1 of 2"
+    assert first == "sl1max: 0/4 fits, 0:00, ? left: WebKB, Q2, beta 0.5, part 1 of 2"
     assert second.startswith(f"{first}, class ") and "(1/4), gap " in second
 
 
@@ -319,7 +345,7 @@ def test_command_keeps(command, capsys, tmp_path):
     options = ["reproduce", "webkb", "--tol", "1e-2", "--keep", "kept"]
     assert cli.main([*options, "--only", "Q2", "--progress"]) == cli.OK
     out, err = capsys.readouterr()
-    assert err.startswith("sl1max: 0/4 fits, 0:00: WebKB, Q2, beta 0.5, part 1 of 2\n")
+    assert err.startswith("sl1max: 0/4 fits, 0:00, ? left: WebKB, Q2, beta 0.5, part 1 of 2\n")
     assert len(list((tmp_path / "kept").iterdir())) == 4
     assert cli.main([*options, "--report"]) == cli.OK
     assert capsys.readouterr().out == out
@@ -349,6 +375,40 @@ def test_command_complains_before_it_trains(command, capsys, monkeypatch):
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["reproduce", "webkb", "--plot", "errors.png"]) == cli.BAD_INPUT
     assert "sl1max[plot]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--tol", "-1"], "--tol -1 must be a positive number"),
+        (["--jobs", "0"], "--jobs 0 must be an integer other than 0"),
+        (["--every", "100000"], "--every 100000 leaves too few examples: "),
+        (["--report", "--keep", "nothing"], "nothing: no measurement of webkb is kept there"),
+    ],
+)
+def test_command_says_in_one_line_what_is_wrong(command, capsys, options, says):
+    assert cli.main(["reproduce", "webkb", *options]) == cli.BAD_INPUT
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"sl1max: error: {says}") and err.count("\n") == 1
+
+
+def test_command_checks_the_figure_first(command, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(reproduce, "run", raising(AssertionError("trained")))
+    assert cli.main(["reproduce", "webkb", "--plot", "errors.foo"]) == cli.BAD_INPUT
+    assert "--plot errors.foo: a figure cannot be drawn as .foo, but as .png" in capsys.readouterr().err
+
+
+def test_command_fetches_all_sets_before_it_trains(command, capsys, monkeypatch):
+    monkeypatch.setattr(reproduce, "fetch_reuters21578", raising(OSError("Reuters is not there")))
+    monkeypatch.setattr(reproduce, "run", raising(AssertionError("trained")))
+    assert cli.main(["reproduce", "all"]) == cli.BAD_INPUT
+    assert capsys.readouterr().err == "sl1max: error: Reuters is not there\n"
+
+
+def test_circumstances():
+    sklearn = pytest.importorskip("sklearn")
+    assert f", scikit-learn {sklearn.__version__}, Python " in reproduce.circumstances()
 
 
 def test_command_says_what_to_put_where(monkeypatch, tmp_path, capsys):
