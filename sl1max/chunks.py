@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -21,10 +22,11 @@ from sl1max.model import Matrix
 from sl1max.persistence import replacing
 
 ARRAYS = ("indptr", "indices", "data")
+Pieces: TypeAlias = Matrix | Iterable[Matrix] | Callable[[], Iterable[Matrix]]
 
 
 def store_columns(
-    pieces: Iterable[Matrix] | Callable[[], Iterable[Matrix]],
+    pieces: Pieces,
     folder: str | os.PathLike[str],
     *,
     n_features: int | None = None,
@@ -36,7 +38,8 @@ def store_columns(
     Parameters
     ----------
     pieces : iterable of arrays or sparse matrices, or function that returns one
-        The rows, from the first to the last; a function, if they can be gone through only once each time.
+        The rows, from the first to the last; a function, if they can be gone through only once each time. One matrix
+        will do, too.
     folder : str or path-like
         Made if it does not exist; a matrix in it is replaced.
     n_features : int, optional
@@ -76,7 +79,7 @@ def store_columns(
 
 
 def store_rows(
-    pieces: Iterable[Matrix] | Callable[[], Iterable[Matrix]],
+    pieces: Pieces,
     folder: str | os.PathLike[str],
     *,
     n_features: int | None = None,
@@ -161,6 +164,8 @@ def row_pieces(X: Matrix, n_rows: int = 1 << 16) -> Iterator[Matrix]:
 
 def _open_pieces(pieces):
     """Canonical csr_arrays."""
+    if sparse.issparse(pieces) or getattr(pieces, "ndim", None) == 2:
+        pieces = row_pieces(pieces.tocsr() if sparse.issparse(pieces) else pieces)
     for piece in pieces() if callable(pieces) else pieces:
         yield read_piece(piece)
 

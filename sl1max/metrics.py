@@ -13,6 +13,7 @@ Micro-averaged measures compare all cells of the score matrix with one another. 
 class-conditional models by the log of p(x, c), and conditional models by the log posterior.
 """
 
+import numbers
 from typing import TypeAlias
 
 import numpy as np
@@ -336,7 +337,7 @@ def error_at_reject_rate(
     >>> error_at_reject_rate([0, 1, 1, -1], [[8, 1], [0, 9], [4, 0], [3, 2]], 0.5)
     0.0
     """
-    if not 0.0 <= reject_rate < 1.0:
+    if not isinstance(reject_rate, numbers.Real) or not 0.0 <= reject_rate < 1.0:
         raise ValueError(f"reject_rate must be at least 0 and below 1, got {reject_rate!r}")
     _, error = reject_curve(y_true, scores, confidence=confidence, labels=labels)
     # A rate such as 0.29 of 100 must not lose an example to rounding in 0.29 * 100.
@@ -388,13 +389,13 @@ def _check_codes(y_true, n_classes, labels):
         return np.where(labels[place] == y_true, place, -1)
     if y_true.dtype.kind not in "biuf":
         raise ValueError("y_true holds labels that are not class codes; say with labels= what each column is")
-    codes = y_true.astype(np.int64)
-    if (codes != y_true).any() or codes.min() < -1 or codes.max() >= n_classes:
+    in_range = (y_true >= -1) & (y_true < n_classes)  # of NaN false
+    if not in_range.all() or (y_true % 1).any():
         raise ValueError(
             f"class codes in y_true must be whole numbers from -1 (none) to {n_classes - 1}; "
             "for other labels, say with labels= what each column is"
         )
-    return codes
+    return y_true.astype(np.int64)
 
 
 def _check_confidence(confidence, scores):

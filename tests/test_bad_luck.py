@@ -5,8 +5,10 @@ import pytest
 from scipy import sparse
 from strategies import one_hot
 from test_fit import MODELS, TOL, assert_optimal, make_data, reference_optima
+from test_merged import merge_few_rows
 
 import sl1max
+from sl1max import merged
 
 
 def one_example():
@@ -74,6 +76,20 @@ def test_optimum(distribution, classes, beta_rule, fit_intercept, case):
     assert_optimal(model, optimum)
     assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
     assert np.isfinite(model.log_proba(X)).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
+def test_optimum_on_merged_rows(distribution, classes, beta_rule, case, monkeypatch):
+    """As among many examples, where a class is trained on groups of them."""
+    monkeypatch.setattr(merged, "LARGEST_SHARE", 1.0)
+    made = merge_few_rows(monkeypatch)
+    X, y = case()
+    options = {"beta": 0.3, "beta_rule": beta_rule}
+    model = sl1max.fit(sparse.csr_array(X), y, distribution=distribution, classes=classes, tol=TOL, **options)
+    assert_optimal(model, reference_optima(X, one_hot(y), distribution, classes, intercept=True, **options))
+    assert len(made) >= 3 and not any(solver._is_whole for solver in made)
 
 
 @pytest.mark.parametrize("case", CASES)

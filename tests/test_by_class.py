@@ -134,6 +134,15 @@ class TestBadLuck:
         y[17] = 6
         assert_certified(*fit_both(X, y), 1e-3)
 
+    def test_a_class_whose_every_feature_is_unique(self):
+        X, y = made()
+        own = np.flatnonzero(y == 2)
+        keep = sparse.diags_array((y != 2).astype(float))
+        unique = sparse.csc_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(len(y), len(own)))
+        X = sparse.hstack([keep @ X, unique], format="csc")
+        X.eliminate_zeros()
+        assert_certified(*fit_both(X, y), 1e-3)
+
     def test_identical_rows_with_different_labels(self):
         X, y = made(n_classes=4)
         X, y = sparse.vstack([X, X], format="csc"), np.concatenate([y, (y + 1) % 4])

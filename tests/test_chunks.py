@@ -37,6 +37,13 @@ def test_the_matrix_comes_back(tmp_path, store, values):
             stored.data[0] = 2
 
 
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix, np.asarray])
+def test_a_whole_matrix(tmp_path, kind):
+    X, _ = make_matrix("real")
+    for store in (store_columns, store_rows):
+        np.testing.assert_array_equal(store(kind(X.toarray()), tmp_path).toarray(), X.toarray())
+
+
 def test_pieces_of_any_kind(tmp_path):
     """Narrow and wide, dense and sparse, with zeros and duplicates, without rows; from a function."""
     twice = sparse.coo_array((np.array([0.5, 0.5, 0.0]), ([0, 0, 1], [1, 1, 0])), shape=(2, 3))

@@ -18,6 +18,7 @@ from test_fit import MODELS, assert_equal_models, make_data
 
 import sl1max
 from sl1max import engine
+from sl1max.chunks import row_pieces, store_columns
 from sl1max.engine import is_death, make_groups, solve_all
 from sl1max.exceptions import FitError, FitMemoryError
 from sl1max.inputs import read_data
@@ -385,6 +386,18 @@ def test_the_matrix_goes_to_each_worker_once(cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
+def test_a_cluster_maps_a_matrix_in_files(cluster, distribution, classes, tmp_path):
+    """Workers are sent the names of the files, and come to the same bits."""
+    X, y = long_problem()
+    columns = store_columns(list(row_pieces(X.tocsr(), 1000)), tmp_path)
+    options = {"distribution": distribution, "classes": classes, "beta": 0.5, "tol": 1e-2}
+    with joblib.parallel_config("dask"):
+        model = sl1max.fit(columns, y, **options)
+    assert_equal_models(model, sl1max.fit(X, y, **options))
+
+
+@pytest.mark.slow
 def test_ctrl_c_while_a_cluster_works(cluster):
     X, y = long_problem()
     timer = []
@@ -420,8 +433,10 @@ def test_a_worker_is_killed(cluster):
 
 
 @pytest.mark.slow
-def test_ray():
+def test_ray(tmp_path, monkeypatch):
+    """Its workers look for modules where they are started, so not in the sources."""
     ray_joblib = pytest.importorskip("ray.util.joblib")
+    monkeypatch.chdir(tmp_path)
     ray_joblib.register_ray()
     X, y = make_data(n_samples=200, n_features=30, n_classes=8)
     with warnings.catch_warnings():

@@ -220,6 +220,19 @@ class TestSolver:
         assert solver.expectations().shape[0] == 1
 
 
+def merge_few_rows(monkeypatch) -> list[MergedSolver]:
+    """Let rows be merged however few they are; the list takes the solvers that are made."""
+    made = []
+
+    def note(*args, **options):
+        made.append(MergedSolver(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
+    monkeypatch.setattr("sl1max.reduction.MergedSolver", note)
+    return made
+
+
 @pytest.mark.parametrize(
     ("distribution", "classes"),
     [
@@ -238,11 +251,7 @@ def test_fit_with_and_without(distribution, classes, monkeypatch):
     y[rng.choice(30_000, 6, replace=False)] = [1, 2, 2, 3, 3, 3]
     options = {"distribution": distribution, "classes": classes, "beta": 0.5, "tol": 1e-6}
     plain = sl1max.fit(X, y, **options)
-    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
-    made = []
-    monkeypatch.setattr(
-        "sl1max.reduction.MergedSolver", lambda *a, **k: made.append(MergedSolver(*a, **k)) or made[-1]
-    )
+    made = merge_few_rows(monkeypatch)
     rare = sl1max.fit(X, y, **options)
     assert len(made) == (8 if (distribution, classes) == ("joint", "independent") else 4)
     assert_allclose(rare.objective, plain.objective, rtol=2e-6)

@@ -1,5 +1,7 @@
 """Metrics against hand-computed values, against scikit-learn, and against the definitions written out."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -213,7 +215,14 @@ class TestBadInput:
         with pytest.raises(ValueError, match="no example has a label"):
             measure([-1], [[0, 1]])
 
-    @pytest.mark.parametrize("rate", [-0.1, 1.0, np.nan])
+    @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+    def test_codes_that_are_no_whole_numbers(self, value):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(ValueError, match="class codes in y_true must be whole numbers from -1"):
+                metrics.top_class_error([value], [[0, 1]])
+
+    @pytest.mark.parametrize("rate", [-0.1, 1.0, np.nan, "a", None])
     def test_reject_rate(self, rate):
         with pytest.raises(ValueError, match="reject_rate must be"):
             metrics.error_at_reject_rate([0], [[0, 1]], rate)
