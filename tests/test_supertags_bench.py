@@ -42,14 +42,21 @@ def test_all_models_on_made_data(tmp_path, capfd):
 @pytest.mark.shared
 @pytest.mark.skipif(data.data_dir() is None, reason="the data sets are not beside the checkout")
 def test_a_part_of_the_real_data(tmp_path):
-    """A fiftieth of the rows, 100 classes."""
-    assert supertags.main(["--quick", "--out", str(tmp_path)]) == 0
-    results = report.load_results(tmp_path)
-    assert len(results) == len(MODELS) == 5
+    """A fiftieth of the rows, 100 classes, the models that are trained class by class; the other one on less."""
+    *separate, together = MODELS
+    chosen = [argument for model in separate for argument in ("--only", model)]
+    assert supertags.main(["--quick", "--out", str(tmp_path / "separate"), *chosen]) == 0
+    results = report.load_results(tmp_path / "separate")
+    assert len(results) == 4
     for result in results:
         assert (result["n_rows"], result["n_features"]) == (18769, 95706)
         assert result["n_unconverged"] == 0 and result["n_classes"] in (100, 101)
         assert result["memory"] < 2**31
+    less = ["--classes", "20", "--rows", "0.01", "--only", together]
+    assert supertags.main([*less, "--out", str(tmp_path / "together")]) == 0
+    (result,) = report.load_results(tmp_path / "together")
+    assert (result["model"], result["n_rows"], result["n_classes"]) == ("conditional, exclusive", 9385, 21)
+    assert result["n_unconverged"] == 0 and result["greatest_gap"] <= 1e-3
 
 
 def test_a_model_that_fails(tmp_path, monkeypatch, capfd):
