@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +68,7 @@ def boost(
     array(['spam', 'ham'], dtype='<U4')
     """
     check_options(n_jobs=n_jobs, callback=callback)
-    boosting = _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight)
+    boosting = _read_boosting(X, y, n_rounds, loss, fit_intercept, smoothing, sample_weight)
     return boosting.make_rounds(n_rounds, n_jobs, callback, verbose)
 
 
@@ -78,25 +78,23 @@ def boost_early_stopping(
     X_val: Matrix,
     y_val: Matrix,
     *,
-    loss: str = "logistic",
     n_rounds: int = 500,
     n_iter_no_change: int = 10,
-    fit_intercept: bool = True,
-    smoothing: float = 0.5,
-    sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
+    **options: Any,
 ) -> tuple[Rounds, np.ndarray, np.ndarray]:
     """Boost every class against the others until the error on validation examples has not fallen for a while.
 
     Parameters
     ----------
-    X, y, sample_weight :
-        As in `boost`.
+    X, y : training set, as in `sl1max.fit`
     X_val, y_val : validation set, of the same form
-    loss, n_rounds, n_iter_no_change, fit_intercept, smoothing, n_jobs, callback, verbose :
+    n_rounds, n_iter_no_change, n_jobs, callback, verbose :
         As in `AdaBoostClassifier`.
+    **options :
+        The others of `boost`.
 
     Returns
     -------
@@ -106,10 +104,18 @@ def boost_early_stopping(
         The numbers of rounds that were looked at: 10, 20 and so on, from 100 on a tenth more each time.
     errors : ndarray
         Share of validation examples whose top class is not among theirs, after each of them.
+
+    Examples
+    --------
+    >>> from sl1max.boosting import boost_early_stopping
+    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+    >>> rounds, looks, errors = boost_early_stopping(X, y, X, y, n_iter_no_change=2)
+    >>> looks.tolist(), errors.tolist()
+    ([10, 20, 30], [0.0, 0.0, 0.0])
     """
     check_options(n_jobs=n_jobs, callback=callback)
     check_patience(n_iter_no_change)
-    boosting = _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight)
+    boosting = _read_boosting(X, y, n_rounds, **options)
     boosting.keep_states()
     looks, errors, made = [], [], 0
     for look in look_rounds(n_rounds):
@@ -129,7 +135,10 @@ def boost_early_stopping(
     return rounds, np.array(looks), np.array(errors)
 
 
-def _read_boosting(X, y, loss, n_rounds, fit_intercept, smoothing, sample_weight) -> Boosting:
+def _read_boosting(
+    X, y, n_rounds, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None
+) -> Boosting:
+    """The training set, once all that was given has been checked."""
     _check_boosting(loss, n_rounds, smoothing)
     with explaining_memory_errors():
         return Boosting(read_classes(X, y, sample_weight), loss, bool(fit_intercept), smoothing)
@@ -189,7 +198,7 @@ class Boosting:
     def keep_states(self):
         """Keep the states of the classes between calls of `make_rounds`, if there is room for them."""
         n_samples, n_features = self.data.matrix.shape
-        size = 48 * n_features + 40 * n_samples + 3 * self.data.columns.nnz  # about that of a Booster
+        size = 48 * n_features + 56 * n_samples + 6 * self.data.columns.nnz  # bytes of a Booster, about
         self._keeps_states = size * len(classes_to_train(self.data)) <= KEPT_BYTES
 
     @property

@@ -580,13 +580,17 @@ def learn(args, examples):
 
 
 def check_folds(args, examples):
-    """Whether there are as many examples as folds: of a class, where examples have one each."""
-    n_folds = args.folds or DEFAULT_FOLDS
-    sets = examples.columns is not None
-    most = len(examples) if sets else np.unique(examples.y, return_counts=True)[1].max()
-    if most < n_folds:
+    """Whether there are as many examples as folds: of some class, where examples have one each."""
+    n_folds, sets = args.folds or DEFAULT_FOLDS, examples.columns is not None
+    option = f"--folds {n_folds}"
+    labels, sizes = ([], np.array([len(examples)])) if sets else np.unique(examples.y, return_counts=True)
+    if sizes.max() < n_folds:
         what = "has" if sets else "has no class of more than"
-        raise InputError(f"--folds {n_folds} needs as many examples, but {args.data} {what} {most}: lower it")
+        raise InputError(f"{option} needs as many examples, but {args.data} {what} {sizes.max()}: lower it")
+    if sizes.min() < n_folds:
+        rare = f"class {labels[sizes.argmin()]} of {args.data} has {sizes.min()} examples only"
+        warnings.warn(f"{option}: {rare}, so that some folds have none", UserWarning, stacklevel=2)
+        warnings.filterwarnings("ignore", "The least populated class in y", UserWarning)  # scikit-learn's own
 
 
 def read_validation(args, examples):

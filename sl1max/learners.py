@@ -378,7 +378,8 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
 
     def _choices(self, name):
         """The values of a parameter that has one or several."""
-        values = np.atleast_1d(getattr(self, name)).tolist()
+        value = getattr(self, name)
+        values = np.array([value] if np.isscalar(value) else list(value)).tolist()
         if not values:
             raise ValueError(f"{name} is empty: there is nothing to choose from")
         return values

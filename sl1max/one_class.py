@@ -87,8 +87,11 @@ def with_class(
     if beta is None:
         raise ValueError("with_class: beta was an array when the model was trained, and must be given again")
     exclusive = model.kind == "exclusive"
+    cells = _cells(y, exclusive)
+    if exclusive or model.distribution == "class-conditional":
+        _check_examples(cells, label)
     data = read_data(
-        X, _cells(y, exclusive), distribution=model.distribution, classes=model.kind, multilabel="equal",
+        X, cells, distribution=model.distribution, classes=model.kind, multilabel="equal",
         solver=model.solver, sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
@@ -174,6 +177,15 @@ def _cells(y, exclusive):
     if not ((y >= 0) & (y <= 1)).all():
         raise ValueError("y must be between 0 and 1: which examples the class holds")
     return sparse.csr_array(np.stack([1 - y, y], axis=1) if exclusive else y[:, None])
+
+
+def _check_examples(cells, label):
+    """Whether the class has examples, and so have the others, where they are counted."""
+    *others, own = cells.sum(axis=0)
+    if not own:
+        raise ValueError(f"y has no example of class {label}: there is nothing to train it on")
+    if others and not others[0]:
+        raise ValueError(f"y gives every example to class {label}: exclusive classes need some of others")
 
 
 def _solve(reduction, own, monitor):

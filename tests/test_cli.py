@@ -627,6 +627,11 @@ def test_more_folds_than_examples(files, capsys):
     check_complaint(capsys, *args, says="--folds 50 needs as many examples, but train.svm has no class of more than 2")
     says = "--folds 99 needs as many examples, but train.svm has 60: lower it"
     check_complaint(capsys, *args[:-1], 99, "--label-sets", says=says)
+    X, y = make_data()
+    write_svmlight(X, np.where(np.arange(80) < 2, 7, y), "rare.svm")
+    code, _, err = run(capsys, "train", "rare.svm", "best", "--learner", "auto", "--folds", 3)
+    says = "--folds 3: class 7 of rare.svm has 2 examples only, so that some folds have none"
+    assert (code, err) == (0, f"sl1max: warning: {says}\n")
 
 
 def test_label_sets_of_other_learners(tmp_path, capsys):

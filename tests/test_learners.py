@@ -110,7 +110,7 @@ def test_svm_makes_no_array_of_classes_and_features():
     n_classes, n_features = 200, 20_000
     X = sparse.eye_array(2 * n_classes, n_features, format="csr")
     tracemalloc.start()
-    estimator = LinearSVMClassifier(max_iter=10).fit(X, np.arange(2 * n_classes) % n_classes)
+    estimator = LinearSVMClassifier().fit(X, np.arange(2 * n_classes) % n_classes)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert estimator.sparse_coef_.shape == (n_classes, n_features)

@@ -123,8 +123,15 @@ def test_constant_classes(value):
     with pytest.warns(UserWarning, match=f"^y gives {share} example to class 3: its predictions will be constant$"):
         more = model.with_class(3, X, np.full(60, value))
     assert (more.proba(X)[:, 3] == value).all()
-    with pytest.raises(ValueError, match="y has no example of class"):
+    with pytest.raises(ValueError, match=r"^y has no example of class 3: there is nothing to train it on$"):
         sl1max.fit(X, Y, distribution="class-conditional").with_class(3, X, np.zeros(60))
+
+
+@pytest.mark.parametrize(("value", "says"), [(0, "has no example of"), (1, "gives every example to")])
+def test_constant_exclusive_classes(value, says):
+    X, y, _ = make_labels()
+    with pytest.raises(ValueError, match=f"^y {says} class 7: "):
+        sl1max.fit(X, y, distribution="joint").with_class(7, X, np.full(60, value))
 
 
 def test_a_class_that_was_left_out(monkeypatch):
