@@ -26,7 +26,7 @@ from scipy import sparse
 from sl1max._core._solver import Problem, Solver
 from sl1max.by_class import ByClassSolver, ClassTasks
 from sl1max.inputs import Data, take_rows
-from sl1max.merged import MergedSolver
+from sl1max.merged import MOST_EXAMPLES, MergedSolver
 from sl1max.model import Model
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments, weigh
 from sl1max.monitor import FitProgress, Monitor
@@ -260,7 +260,7 @@ class Reduction:
         return (
             self.data.columns.indexed_by_rows
             and not more
-            and (plan.pooled or plan.rival is not None)
+            and (plan.pooled or (plan.rival is not None and len(self._held(plan.blocks[0][0])[0]) <= MOST_EXAMPLES))
             and self.data.offset is None
             and self._has_common_mass
             and not (beta == 0).any()

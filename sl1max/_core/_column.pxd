@@ -1,5 +1,6 @@
-"""The only code that walks a column, or a row.
+"""The arithmetic over the entries of a column, or of a row, and no other code has any for a single vector.
 
+`_panel` goes along rows for many classes at once; `_boosting`, `_coupled` and `_partition` give rows other numbers.
 Each walker is written once; the tests on rows and values do not change inside its loop and the compiler takes
 them out of it (measured: no dearer than four copies of the loop). Sums over a gather use several accumulators, since
 without -ffast-math the compiler must not split one.

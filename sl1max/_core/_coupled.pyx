@@ -10,10 +10,12 @@ a little over-relaxation came as far, accelerated proximal gradients less far, c
 hardly anywhere.
 """
 from libc.math cimport INFINITY, fabs
+from libc.stdint cimport uint64_t
 
 import numpy as np
 
-from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled
+from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, column_push
+from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
 
@@ -87,6 +89,8 @@ cdef class Descent:
     cdef double[::1] flow, curve, change       # of the class at hand
     cdef double[::1] met                       # violation over beta that each class met last
     cdef double radius
+    cdef idx_t[::1] order                      # of the coordinates of the class at hand
+    cdef uint64_t seed
     cdef readonly object step                  # the result
     cdef double[::1] delta
 
@@ -103,6 +107,8 @@ cdef class Descent:
         self.curvature = np.empty(gradient.shape[0])
         self.flow, self.curve, self.change = np.empty(largest), np.empty(largest), np.empty(largest)
         self.met = np.zeros(coord_start.shape[0] - 1)
+        self.order = np.empty(np.max(np.diff(coord_start), initial=1), np.int32)
+        self.seed = 0
         self.step = np.zeros(gradient.shape[0])
         self.delta = self.step
         with nogil:
@@ -146,7 +152,6 @@ cdef class Descent:
         """Minimise over one coordinate; returns how far its slope was from what the optimum asks."""
         cdef column_t column = self.column(c, k)
         cdef double old = self.delta[k], slope, curvature = self.curvature[k], new, weight = self.weights[k], beta, d
-        cdef ptr_t p
         if self.beta[k] == INFINITY or curvature <= 0.0:
             return 0.0
         beta = self.beta[k] / curvature
@@ -159,22 +164,19 @@ cdef class Descent:
             return 0.0
         self.delta[k] = new
         column_axpy(column, d, &self.change[0])
-        if column.rows == NULL and column.size > 0:
-            for p in range(column.size):
-                self.flow[p] += d * self.curve[p]
-        else:
-            for p in range(column.size):
-                self.flow[column.rows[p]] += d * self.curve[column.rows[p]] * (
-                    1.0 if column.values == NULL else column.values[p])
+        column_push(column, d, &self.curve[0], &self.flow[0])
         return fabs(d) * curvature
 
     cdef double sweep_class(self, ptr_t c, ptr_t n_sweeps) noexcept nogil:
         """Returns the worst violation that the first sweep met, over beta."""
-        cdef ptr_t k, _sweep
+        cdef ptr_t first = self.coord_start[c], size = self.coord_start[c + 1] - first, place, k, _sweep
         cdef double worst = 0.0, moved
         self.load(c)
+        start_order(&self.order[0], size)
         for _sweep in range(n_sweeps):
-            for k in range(self.coord_start[c], self.coord_start[c + 1]):
+            shuffle(&self.order[0], size, &self.seed)
+            for place in range(size):
+                k = first + self.order[place]
                 moved = self.move(c, k)
                 if _sweep == 0 and self.beta[k] > 0.0 and moved > worst * self.beta[k]:
                     worst = moved / self.beta[k]

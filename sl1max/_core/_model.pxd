@@ -9,9 +9,10 @@ from libc.string cimport memset
 from sl1max._core._dense cimport dot, factorise, substitute
 from sl1max._core._hessian cimport EXACT
 from sl1max._core._normalizer cimport interrupted
+from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport add_hessian_row, hessian_at, reserve_face, shuffle, start_order, workset_t
+from sl1max._core._workset cimport add_hessian_row, hessian_at, reserve_face, workset_t
 
 
 cdef extern from *:
@@ -41,7 +42,7 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
     """
     cdef ptr_t size = work.size, slot, k, place
     cdef double curvature, delta, lam, gain, decrease = 0.0
-    shuffle(work)
+    shuffle(work.order, size, &work.seed)
     for place in range(size):
         slot = work.order[place]
         curvature = hessian_at(work, slot, slot)
@@ -218,7 +219,7 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
     cdef bint settled
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
-    start_order(work)
+    start_order(work.order, work.size)
     while not interrupted(state):
         least = WORTHWHILE * decrease / size
         decrease = model_sweep(problem, state, work, least)

@@ -12,9 +12,10 @@ from sl1max._core._model cimport minimise_model
 from sl1max._core._normalizer cimport (
     apply_step, coordinate_moments, interrupted, normalise_cells, refresh_weights,
 )
+from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
 from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport kth_largest, reserve_vectors, shuffle, start_order, workset_t
+from sl1max._core._workset cimport kth_largest, reserve_vectors, workset_t
 
 
 cdef extern from *:
@@ -46,9 +47,9 @@ cdef inline void sweep(const problem_t* problem, state_t* state, workset_t* work
     cdef step_t step
     if problem.reference > 0.0:
         normalise_cells(problem, state)
-    start_order(work)
+    start_order(work.order, work.size)
     for _time in range(n_times):
-        shuffle(work)
+        shuffle(work.order, work.size, &work.seed)
         for place in range(work.size):
             k = work.coords[work.order[place]]
             c = k // problem.n_coords
