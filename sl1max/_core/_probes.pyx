@@ -1,10 +1,11 @@
 """Python doors onto the inline kernels, for tests and kernel benchmarks; nothing else uses them."""
 from libc.math cimport fabs
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 import numpy as np
 
-from sl1max._core cimport _column, _hessian, _normalizer, _step, _workset
+from sl1max._core cimport _column, _hessian, _normalizer, _order, _step, _workset
 from sl1max._core._types cimport column_t, columns_t, idx_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
@@ -69,14 +70,13 @@ def kth_largest(values, ptr_t k):
 
 def shuffled(ptr_t size, ptr_t n_times):
     """The orders of so many sweeps over a working set of this size, (n_times, size)."""
-    cdef _workset.workset_t work
     cdef idx_t[::1] order = np.empty(size, np.int32)
+    cdef uint64_t seed = 0
     cdef ptr_t _time
-    work.size, work.seed, work.order = size, 0, &order[0]
-    _workset.start_order(&work)
+    _order.start_order(&order[0], size)
     orders = []
     for _time in range(n_times):
-        _workset.shuffle(&work)
+        _order.shuffle(&order[0], size, &seed)
         orders.append(np.array(order))
     return np.array(orders)
 
