@@ -10,12 +10,10 @@ a little over-relaxation came as far, accelerated proximal gradients less far, c
 hardly anywhere.
 """
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport uint64_t
 
 import numpy as np
 
 from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, column_push
-from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
 
@@ -89,8 +87,6 @@ cdef class Descent:
     cdef double[::1] flow, curve, change       # of the class at hand
     cdef double[::1] met                       # violation over beta that each class met last
     cdef double radius
-    cdef idx_t[::1] order                      # of the coordinates of the class at hand
-    cdef uint64_t seed
     cdef readonly object step                  # the result
     cdef double[::1] delta
 
@@ -107,8 +103,6 @@ cdef class Descent:
         self.curvature = np.empty(gradient.shape[0])
         self.flow, self.curve, self.change = np.empty(largest), np.empty(largest), np.empty(largest)
         self.met = np.zeros(coord_start.shape[0] - 1)
-        self.order = np.empty(np.max(np.diff(coord_start), initial=1), np.int32)
-        self.seed = 0
         self.step = np.zeros(gradient.shape[0])
         self.delta = self.step
         with nogil:
@@ -169,14 +163,11 @@ cdef class Descent:
 
     cdef double sweep_class(self, ptr_t c, ptr_t n_sweeps) noexcept nogil:
         """Returns the worst violation that the first sweep met, over beta."""
-        cdef ptr_t first = self.coord_start[c], size = self.coord_start[c + 1] - first, place, k, _sweep
+        cdef ptr_t k, _sweep
         cdef double worst = 0.0, moved
         self.load(c)
-        start_order(&self.order[0], size)
         for _sweep in range(n_sweeps):
-            shuffle(&self.order[0], size, &self.seed)
-            for place in range(size):
-                k = first + self.order[place]
+            for k in range(self.coord_start[c], self.coord_start[c + 1]):
                 moved = self.move(c, k)
                 if _sweep == 0 and self.beta[k] > 0.0 and moved > worst * self.beta[k]:
                     worst = moved / self.beta[k]
