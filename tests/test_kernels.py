@@ -197,6 +197,22 @@ def test_penalty_change():
     assert probes.penalty_change(-1.0, 1.0, 0.5) == -0.5
 
 
+@given(st.lists(st.floats(-708, 709), max_size=40))
+def test_exp_all(values):
+    """As numpy's, whatever the lane."""
+    assert_allclose(probes.exp_all(np.array(values)), np.exp(values), rtol=4.5e-16)
+
+
+def test_exp_all_at_its_ends():
+    values = [-np.inf, -1e300, -708.1, -708.0, -0.0, 0.0, 1e-300, 709.0, 710.0, np.inf]
+    found = probes.exp_all(np.array(values))
+    assert_array_equal(found[:3], 0.0)
+    assert_array_equal(found[4:7], 1.0)
+    assert_allclose(found[[3, 7]], np.exp([-708.0, 709.0]), rtol=4.5e-16)
+    assert_array_equal(found[8:], found[7])
+    assert np.isnan(probes.exp_all(np.full(5, np.nan))).all()
+
+
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=60), st.data())
 def test_kth_largest(values, data):
     k = data.draw(st.integers(0, len(values) - 1))

@@ -7,6 +7,7 @@ without -ffast-math the compiler must not split one.
 """
 from libc.math cimport exp, expm1, fabs
 
+from sl1max._core._dense cimport exp_all
 from sl1max._core._margin cimport margin_weight
 from sl1max._core._types cimport column_t, columns_t, idx_t, pair_t, ptr_t
 
@@ -18,6 +19,8 @@ cdef extern from *:
        it would lose too many digits. */
     #define SL1MAX_MIN_Z 1e-4
     #define SL1MAX_MAX_Z 1e6
+    /* Values of a column whose exponentials are taken at once. */
+    #define SL1MAX_ROOM 64
     /* Rows far apart come from memory one by one, unless they are asked for before they are needed. */
     #if defined(__GNUC__)
     #define SL1MAX_PREFETCH(place) __builtin_prefetch(place)
@@ -42,6 +45,7 @@ cdef extern from *:
     """
     const double MIN_Z "SL1MAX_MIN_Z"
     const double MAX_Z "SL1MAX_MAX_Z"
+    enum: ROOM "SL1MAX_ROOM"
     void prefetch "SL1MAX_PREFETCH"(const void* place) noexcept nogil
     ptr_t tilt_pairs "sl1max_tilt_pairs"(const idx_t* rows, ptr_t size, double growth, double* q) noexcept nogil
 
@@ -247,17 +251,36 @@ cdef inline pair_t column_moments_binary(column_t column, const double* q, const
     return moments
 
 
+cdef inline ptr_t grow_values(column_t column, ptr_t p, double delta, double* growth_out) noexcept nogil:
+    """e^{delta x} of the values from p on, as many as there is room for; returns how many."""
+    cdef ptr_t k, size = min(<ptr_t> ROOM, column.size - p)
+    for k in range(size):
+        growth_out[k] = delta * column.values[p + k]
+    exp_all(growth_out, size)
+    return size
+
+
 cdef inline void column_tilt(column_t column, double delta, double* q) noexcept nogil:
     """q = q e^{delta x} / (1 - q + q e^{delta x}): a cell against its reference."""
-    cdef double growth = expm1(delta), rise
+    cdef double common = expm1(delta), rise
+    cdef double growth[ROOM]
     cdef idx_t i
-    cdef ptr_t p = 0
-    if column.values == NULL and column.rows != NULL:
-        p = tilt_pairs(column.rows, column.size, growth, q)
-    for p in range(p, column.size):
-        i = row_at(column, p)
-        rise = q[i] * (growth if column.values == NULL else expm1(delta * value_at(column, p)))
-        q[i] = (q[i] + rise) / (1.0 + rise)
+    cdef ptr_t p = 0, k, size
+    if column.values == NULL:
+        if column.rows != NULL:
+            p = tilt_pairs(column.rows, column.size, common, q)
+        for p in range(p, column.size):
+            i = row_at(column, p)
+            rise = q[i] * common
+            q[i] = (q[i] + rise) / (1.0 + rise)
+        return
+    while p < column.size:
+        size = grow_values(column, p, delta, growth)
+        for k in range(size):
+            i = row_at(column, p + k)
+            rise = q[i] * (growth[k] - 1.0)
+            q[i] = (q[i] + rise) / (1.0 + rise)
+        p += size
 
 
 cdef inline void column_push(column_t column, double mu, const double* bend, double* flow) noexcept nogil:
@@ -270,7 +293,7 @@ cdef inline void column_push(column_t column, double mu, const double* bend, dou
 
 
 cdef inline double column_scale(column_t column, double delta, double* weight) noexcept nogil:
-    """weight *= exp(delta * x), for one z; returns by how much the sum of weights grew."""
+    """weight *= exp(delta * x), for one z; returns by how much the sum of weights grew, to the last digit."""
     cdef double factor = exp(delta), growth = expm1(delta), added, change = 0.0
     cdef idx_t i
     cdef ptr_t p
@@ -288,22 +311,31 @@ cdef inline double column_scale(column_t column, double delta, double* weight) n
     return change
 
 
+cdef inline bint scale_cell(idx_t i, double factor, double* weight, double* z, double* inv_z) noexcept nogil:
+    """weight[i] *= factor and the z of the example; true if that has to be refreshed."""
+    cdef double before = weight[i], after = before * factor, new_z = z[i] + (after - before)
+    weight[i] = after
+    z[i] = new_z
+    inv_z[i] = 1.0 / new_z
+    return not MIN_Z < new_z < MAX_Z
+
+
 cdef inline bint column_scale_each(column_t column, double delta, double* weight,
                                    double* z, double* inv_z) noexcept nogil:
     """weight *= exp(delta * x) and the z of every example it touches; true if one has to be refreshed."""
-    cdef double factor = exp(delta), before, after, new_z
+    cdef double factor = exp(delta)
+    cdef double growth[ROOM]
     cdef bint lost = False
-    cdef idx_t i
-    cdef ptr_t p
-    for p in range(column.size):
-        i = row_at(column, p)
-        before = weight[i]
-        after = before * (factor if column.values == NULL else exp(delta * value_at(column, p)))
-        new_z = z[i] + (after - before)
-        lost |= not MIN_Z < new_z < MAX_Z
-        weight[i] = after
-        z[i] = new_z
-        inv_z[i] = 1.0 / new_z
+    cdef ptr_t p = 0, k, size
+    if column.values == NULL:
+        for p in range(column.size):
+            lost |= scale_cell(row_at(column, p), factor, weight, z, inv_z)
+        return lost
+    while p < column.size:
+        size = grow_values(column, p, delta, growth)
+        for k in range(size):
+            lost |= scale_cell(row_at(column, p + k), growth[k], weight, z, inv_z)
+        p += size
     return lost
 
 

@@ -4,12 +4,13 @@ The implementation is all about normalisation (the paper, section 5), and this i
 (pooled), or one per example. Everything above asks for moments of a column, applies a step, or reads the flow of
 a block, and does not know which it is.
 """
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, fabs, log
 
 from sl1max._core._column cimport (
     MIN_Z, column_axpy, column_moments, column_moments_binary, column_moments_pooled, column_scale,
     column_scale_each, column_tilt, get_column,
 )
+from sl1max._core._dense cimport exp_all
 from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
 
 
@@ -60,8 +61,10 @@ cdef inline void refresh_weights_pooled(const problem_t* problem, state_t* state
     for c in range(problem.n_blocks):
         block_z = 0.0
         for i in range(m):
-            state.weight[c * m + i] = (problem.mass[i] * exp(state.score[c * m + i] - shift)
-                                       if problem.mass[i] > 0.0 else 0.0)
+            state.weight[c * m + i] = state.score[c * m + i] - shift
+        exp_all(state.weight + c * m, m)
+        for i in range(m):
+            state.weight[c * m + i] *= problem.mass[i]
             block_z += state.weight[c * m + i]
         z += block_z
     state.shift[0] = shift
@@ -73,8 +76,8 @@ cdef inline void refresh_weights_each(const problem_t* problem, state_t* state) 
     # shift = score.max(axis=0); weight = exp(score - shift); z = reference * exp(-shift) + weight.sum(axis=0)
     cdef ptr_t m = problem.X.n_rows, c, i
     cdef bint has_reference = problem.reference > 0.0
-    cdef double weight
     cdef double* score
+    cdef double* weight
     for i in range(m):
         state.shift[i] = max(state.score[i], 0.0) if has_reference else state.score[i]
     for c in range(1, problem.n_blocks):
@@ -82,13 +85,15 @@ cdef inline void refresh_weights_each(const problem_t* problem, state_t* state) 
         for i in range(m):
             state.shift[i] = max(state.shift[i], score[i])
     for i in range(m):
-        state.z[i] = problem.reference * exp(-state.shift[i]) if has_reference else 0.0
+        state.z[i] = -state.shift[i] if has_reference else -INFINITY
+    exp_all(state.z, m)
     for c in range(problem.n_blocks):
-        score = state.score + c * m
+        score, weight = state.score + c * m, state.weight + c * m
         for i in range(m):
-            weight = exp(score[i] - state.shift[i])
-            state.weight[c * m + i] = weight
-            state.z[i] += weight
+            weight[i] = score[i] - state.shift[i]
+        exp_all(weight, m)
+        for i in range(m):
+            state.z[i] += weight[i]
     for i in range(m):
         state.inv_z[i] = 1.0 / state.z[i]
 

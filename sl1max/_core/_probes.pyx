@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from sl1max._core cimport _column, _hessian, _normalizer, _order, _step, _workset
+from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _step, _workset
 from sl1max._core._types cimport column_t, columns_t, idx_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
@@ -66,6 +66,13 @@ def minimise_quadratic(double slope, double curvature, double beta, double lam):
 def kth_largest(values, ptr_t k):
     cdef double[::1] scratch = np.array(values, np.float64)
     return _workset.kth_largest(&scratch[0], scratch.shape[0], k)
+
+
+def exp_all(values):
+    cdef double[::1] x = np.array(values, np.float64)
+    if x.shape[0] > 0:
+        _dense.exp_all(&x[0], x.shape[0])
+    return np.asarray(x)
 
 
 def shuffled(ptr_t size, ptr_t n_times):
