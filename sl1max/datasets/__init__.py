@@ -2,8 +2,8 @@
 
 A set is looked for in the folder that the environment variable ``SL1MAX_DATA`` names, then in the cache
 folder (``$XDG_CACHE_HOME/sl1max``, usually ``~/.cache/sl1max``), and is downloaded from its public source if
-it is in neither. WebKB comes with the package. Sets of your own are read from and written to svmlight files by what
-`sl1max.svmlight` has.
+it is in neither. WebKB comes with the package. Sets of your own are read from and written to svmlight files by
+`sl1max.svmlight.read_svmlight` and its neighbours.
 """
 
 from sl1max.datasets._reuters import fetch_reuters21578
