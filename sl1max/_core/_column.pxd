@@ -1,6 +1,8 @@
-"""The arithmetic over the entries of a column, or of a row, and no other code has any for a single vector.
+"""How a column, or a row, is walked: what the core does along one for a vector over the other is here.
 
-`_panel` goes along rows for many classes at once; `_boosting`, `_coupled` and `_partition` give rows other numbers.
+`_hessian` goes along columns by `row_at` and `value_at` of here; `_panel` goes along rows for many classes at once;
+`_boosting`, `_coupled` and `_partition` look rows up to give them other numbers.
+
 Each walker is written once; the tests on rows and values do not change inside its loop and the compiler takes
 them out of it (measured: no dearer than four copies of the loop). Sums over a gather use several accumulators, since
 without -ffast-math the compiler must not split one.
