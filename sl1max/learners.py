@@ -87,6 +87,9 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         Weight of the squared hinge loss beside the L2 penalty.
     fit_intercept : bool
         Fit a constant for each class, which liblinear penalises too.
+    dual : bool or "auto"
+        Solve the dual problem rather than the primal one; "auto" as in LinearSVC, if there are fewer examples than
+        features. The dual is often the faster one on sparse X however many examples there are.
     tol, max_iter : float, int
         Tolerance and most iterations of liblinear.
     class_weight : dict, "balanced" or list of dict, optional
@@ -118,6 +121,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         *,
         C=1.0,
         fit_intercept=True,
+        dual="auto",
         tol=1e-4,
         max_iter=10_000,
         class_weight=None,
@@ -127,6 +131,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
     ):
         self.C = C
         self.fit_intercept = fit_intercept
+        self.dual = dual
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
@@ -180,7 +185,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         """Weights of one class as a csr_array (1, n_features), its intercept, and the iterations made."""
         is_class = data.labels[:, [c]].toarray().ravel()
         machine = LinearSVC(
-            C=self.C, fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter,
+            C=self.C, fit_intercept=self.fit_intercept, dual=self.dual, tol=self.tol, max_iter=self.max_iter,
             random_state=self.random_state,
         )  # fmt: skip
         machine.fit(X, is_class, sample_weight=data.mass)

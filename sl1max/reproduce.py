@@ -145,7 +145,7 @@ def train_adaboost(X, y, beta, settings) -> Trained:
 
 def train_svm(X, y, beta, settings) -> Trained:
     """One linear SVM for each class, against all others."""
-    return train_rival("svm", X, y, settings, C=SVM_C, max_iter=10_000, random_state=0)
+    return train_rival("svm", X, y, settings, C=SVM_C, dual=True, max_iter=10_000, random_state=0)
 
 
 def train_rival(learner, X, y, settings, **options) -> Trained:
@@ -248,7 +248,7 @@ class Cell:
 
 @dataclass
 class Column:
-    """The measurements on one data set: `cells` by learner and beta, where they were made, remarks on empty ones."""
+    """The measurements on one data set: `cells` by learner and beta, where they were made, why others are empty."""
 
     name: str
     data: str
@@ -269,7 +269,7 @@ def run(
     settings=None,
     progress=None,
 ) -> Column:
-    """Train and test every learner that the paper has on a data set.
+    """Train and test every learner on a data set.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def run(
     every : int
         Take every so manieth example only.
     rows : list of str, optional
-        Train these learners only, whether or not the paper has them on the set.
+        Train these learners only.
     betas : sequence of float
         Train at these of the paper's two betas only.
     folder : path-like, optional
@@ -297,7 +297,7 @@ def run(
     settings = settings or Settings()
     data = thin(data or load(name, tokenisation, warn=every == 1 and rows != []), every)
     column = Column(name, f"{data!r}"[1:-1].removeprefix("Dataset "))
-    fits = plan(column, list(data.splits()), rows, folder, settings)
+    fits = plan(column, list(data.splits()), folder, settings)
     measured = {fit: fit.kept and fit.kept.load() for fit in fits}
     wanted = [fit for fit in fits if fit.beta in betas and (rows is None or fit.row in rows)]
     to_do = [fit for fit in wanted if measured[fit] is None]
@@ -315,14 +315,8 @@ def run(
             column.cells[row, beta] = join(found)
             column.circumstances += [split["circumstances"] for split in found]
     column.circumstances = list(dict.fromkeys(column.circumstances))
-    column.notes += notes_on_absent(column)
+    column.notes = list(dict.fromkeys(column.notes))
     return column
-
-
-def notes_on_absent(column: Column) -> list[str]:
-    """Of rows that the paper leaves blank on a set, as far as they were not asked for."""
-    absent = [row for row in PAPER_ERRORS if column.name not in PAPER_ERRORS[row] and (row, BETA) not in column.cells]
-    return [f"{', '.join(absent)}: blank in the paper too, trained by --only"] if absent else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,16 +339,14 @@ class Fit:
         return f"{self.row}, beta {self.beta:g}, part {self.number + 1} of {self.n_splits}"
 
 
-def plan(column: Column, splits, rows, folder, settings) -> list[Fit]:
-    """All fits that a column is made of; rows that the paper lacks if they are wanted, or kept."""
-    fits = []
-    for beta in (BETA, STRONGER_BETA):
-        listed = rows_of(column.name, beta, rows)
-        for row in table_rows(beta):
-            places = [place(column, row, beta, k, folder, settings) for k in range(len(splits))]
-            if row in listed or any(kept and kept.path.exists() for kept in places):
-                fits += [Fit(row, beta, k, len(splits), splits[k], kept) for k, kept in enumerate(places)]
-    return fits
+def plan(column: Column, splits, folder, settings) -> list[Fit]:
+    """All fits that a column is made of."""
+    return [
+        Fit(row, beta, k, len(splits), split, place(column, row, beta, k, folder, settings))
+        for beta, table in ((BETA, PAPER_ERRORS), (STRONGER_BETA, PAPER_COSTS))
+        for row in table
+        for k, split in enumerate(splits)
+    ]
 
 
 def place(column, row, beta, number, folder, settings) -> Kept | None:
@@ -380,16 +372,6 @@ def thin(data: Dataset, every: int) -> Dataset:
     names = ("X_train", "y_train", "X_test", "y_test", "folds")
     taken = {name: getattr(data, name)[::every] for name in names if getattr(data, name) is not None}
     return replace(data, name=f"{data.name}, one of {every}", extras={}, **taken)
-
-
-def table_rows(beta: float) -> list[str]:
-    """All rows of Table 3, or of Table 4 for the stronger beta."""
-    return list(PAPER_ERRORS if beta == BETA else PAPER_COSTS)
-
-
-def rows_of(name: str, beta: float, wanted=None) -> list[str]:
-    """The rows that the paper has for a data set, or that are wanted."""
-    return [row for row in table_rows(beta) if name in PAPER_ERRORS[row] or row in (wanted or ())]
 
 
 def measure(fit: Fit, settings: Settings) -> dict:

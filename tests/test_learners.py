@@ -63,10 +63,11 @@ def test_same_methods(learner, tmp_path):
 # Linear SVM
 
 
-def test_svm_is_that_of_scikit_learn():
+@pytest.mark.parametrize("dual", ["auto", True, False])
+def test_svm_is_that_of_scikit_learn(dual):
     X, y = make_data()
-    ours = LinearSVMClassifier(random_state=0).fit(X, y)
-    theirs = OneVsRestClassifier(LinearSVC(random_state=0, max_iter=10_000)).fit(X, y)
+    ours = LinearSVMClassifier(random_state=0, dual=dual).fit(X, y)
+    theirs = OneVsRestClassifier(LinearSVC(random_state=0, dual=dual, max_iter=10_000)).fit(X, y)
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
