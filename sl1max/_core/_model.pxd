@@ -12,7 +12,7 @@ from sl1max._core._normalizer cimport interrupted
 from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport add_hessian_row, hessian_at, reserve_face, workset_t
+from sl1max._core._workset cimport MAX_FACTOR, add_hessian_row, hessian_at, reserve_face, workset_t
 
 
 cdef extern from *:
@@ -20,15 +20,18 @@ cdef extern from *:
     /* A slot is left out of a sweep if it would gain less than this part of what the slots gained in the last, on the
        average. */
     #define SL1MAX_WORTHWHILE 1.0
-    /* Sweeps over a model before it is given to a Cholesky factor; the precision from which on it is, and the one from
-       which on it is even when sweeps have settled; and how many small factors there may be, and what they may cost
-       together. */
+    /* Sweeps over a model before it is given to a Cholesky factor; and over one that is too large for a factor, since
+       most of them move few slots and cost next to nothing beside another Hessian. */
     #define SL1MAX_MAX_MODEL_SWEEPS 100
+    #define SL1MAX_MAX_LARGE_SWEEPS 500
+    /* The precision from which on a factor may be made; how many small ones there may be, and what they may cost
+       together. */
     #define SL1MAX_FACE_PRECISION 3e-4
     #define SL1MAX_MAX_FACES 200
     #define SL1MAX_MAX_FACE_WORK 3e7
     """
     const ptr_t MAX_MODEL_SWEEPS "SL1MAX_MAX_MODEL_SWEEPS"
+    const ptr_t MAX_LARGE_SWEEPS "SL1MAX_MAX_LARGE_SWEEPS"
     const double WORTHWHILE "SL1MAX_WORTHWHILE"
     const double FACE_PRECISION "SL1MAX_FACE_PRECISION"
     const ptr_t MAX_FACES "SL1MAX_MAX_FACES"
@@ -216,7 +219,8 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
     """
     cdef ptr_t size = work.size, n_sweeps = 0, n_faces = 0
     cdef double decrease = 0.0, gain, least, total = 0.0
-    cdef bint settled
+    cdef bint settled, alone = size > MAX_FACTOR and precision < FACE_PRECISION
+    cdef ptr_t max_sweeps = MAX_LARGE_SWEEPS if alone else MAX_MODEL_SWEEPS
     memset(work.step, 0, size * sizeof(double))
     memset(work.product, 0, size * sizeof(double))
     start_order(work.order, work.size)
@@ -228,7 +232,7 @@ cdef inline void minimise_model(const problem_t* problem, state_t* state, workse
         n_sweeps += 1
         total += decrease
         settled = not decrease > precision * total
-        if not settled and n_sweeps < (MAX_MODEL_SWEEPS if n_faces == 0 else 2):
+        if not settled and n_sweeps < (max_sweeps if n_faces == 0 else 2):
             continue
         if (settled and n_faces == 0 and precision > EXACT) or not may_factor(work, n_faces, precision):
             return
