@@ -93,11 +93,13 @@ def train_maxent(X, y, beta, settings, **options) -> Trained:
     )  # fmt: skip
     posterior = model.distribution == "conditional" and model.kind == "exclusive"
     parts = (model.weights,) if model.kind == "exclusive" or model.parts is None else model.weights_parts()
+    # A class without examples has no loss at all: its gap is 0 of 0.
+    gaps = np.divide(model.dual_gap, model.objective_zero, out=np.zeros_like(model.dual_gap), where=model.dual_gap > 0)
     return Trained(
         predict=model.predict,
         rank=model.log_proba if posterior else model.decision_function,
         n_parameters=sum(part.nnz for part in parts),
-        relative_gap=float(np.max(model.dual_gap / model.objective_zero)),
+        relative_gap=float(np.max(gaps)),
     )
 
 

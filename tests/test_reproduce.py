@@ -254,6 +254,15 @@ def test_every_row_is_trained_on_every_set():
     assert ["Q1", f"{column.cells['Q1', 0.5].error:.2f}", ""] in rows
 
 
+@pytest.mark.filterwarnings("ignore:no example belongs to class")
+def test_the_gap_of_a_class_without_examples():
+    data = small_reuters()
+    y_train = data.y_train.tolil()
+    y_train[:, 0] = 0
+    column = reproduce.run("reuters", data=replace(data, y_train=y_train.tocsr()), rows=["Q3(lambda^c)"], betas=[0.5])
+    assert 0 < column.cells["Q3(lambda^c)", 0.5].gap <= reproduce.Settings().tol
+
+
 def test_nothing_is_trained_for_a_report(tmp_path):
     column = reproduce.run("webkb", data=small_webkb(step=20), rows=[], folder=tmp_path)
     assert column.cells == {} and column.notes == []
