@@ -110,6 +110,17 @@ def test_adaboost_and_svm(webkb):
         assert 5 < webkb.cells[row, 0.5].error < 20
 
 
+@pytest.mark.parametrize("n_rounds", [1, 40])
+def test_adaboost_has_the_rounds_of_the_set(n_rounds, monkeypatch):
+    pytest.importorskip("sklearn")
+    data = small_reuters()
+    monkeypatch.setitem(reproduce.N_ROUNDS, "reuters", n_rounds)
+    column = reproduce.run("reuters", data=data, rows=["AdaBoost"])
+    model = sl1max.AdaBoostClassifier(n_rounds=n_rounds).fit(data.X_train, data.y_train)
+    scores = model.decision_function(data.X_test)
+    assert column.cells["AdaBoost", 0.5].error == pytest.approx(100 * top_class_error(data.y_test, scores))
+
+
 def test_without_sklearn(without_sklearn):
     column = reproduce.run("webkb", data=small_webkb(step=20))
     assert ("Linear SVM", 0.5) not in column.cells and ("Q2", 0.5) in column.cells
@@ -254,7 +265,7 @@ def test_every_row_is_trained_on_every_set():
     assert ["Q1", f"{column.cells['Q1', 0.5].error:.2f}", ""] in rows
 
 
-@pytest.mark.filterwarnings("ignore:no example belongs to class")
+@pytest.mark.filterwarnings("ignore:y gives no example to class")
 def test_the_gap_of_a_class_without_examples():
     data = small_reuters()
     y_train = data.y_train.tolil()
