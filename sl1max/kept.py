@@ -1,16 +1,18 @@
 """A folder that keeps the measurements of `sl1max.reproduce`, and the fits that are not finished.
 
-A measurement is a small JSON file; a fit has its checkpoint beside it until it is measured. Fits of one run, or of
-several, one after another or at once, make one report as long as they are of the same data and settings.
+A measurement is a small JSON file. Until there is one, a fit has a file that says what it is of and how long it has
+taken, and its checkpoint beside that. Fits of one run, or of several, one after another or at once, make one report as
+long as they are of the same data and settings; others are refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import time
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,26 +39,14 @@ class Kept:
 
     def load(self) -> dict | None:
         """The measurement, if there is one."""
-        if not self.path.exists():
-            return None
-        try:
-            kept = json.loads(self.path.read_text("utf-8"))
-            there, measured = kept["about"], kept["measured"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{self.path} is damaged: delete it") from error
-        others = [name for name in self.about if there.get(name) != self.about[name]]
-        if others:
-            differences = ", ".join(f"{name} is {there.get(name)} there and {self.about[name]} here" for name in others)
-            raise CheckpointError(f"{self.path}: of another run: {differences}. Name another folder")
-        return measured
+        return self._read(self.path, "measured")
 
     def save(self, measured: dict) -> None:
         """Keep a measurement; what was left of the fit goes."""
-        with replacing(self.path) as stream:
-            stream.write(json.dumps({"about": self.about, "measured": measured}, indent=1).encode())
-        self._clock.unlink(missing_ok=True)
+        self._write(self.path, measured=measured)
         self.checkpoint.unlink(missing_ok=True)
         shutil.rmtree(self.parts, ignore_errors=True)
+        self._begun.unlink(missing_ok=True)
 
     @property
     def checkpoint(self) -> Path:
@@ -69,24 +59,50 @@ class Kept:
         return self.path.with_suffix(".parts")
 
     @property
-    def _clock(self) -> Path:
-        return self.path.with_suffix(".seconds")
+    def _begun(self) -> Path:
+        return self.path.with_suffix(".begun")
 
-    @contextmanager
+    @contextlib.contextmanager
     def timing(self):
-        """A `Clock` that goes on from where it was when the fit was broken off."""
-        clock = Clock(float(self._clock.read_text()) if self._clock.exists() else 0.0, self._clock)
+        """A `Clock` that goes on from where it was when the fit was broken off.
+
+        What the fit is of is written down before anything that it leaves: a fit of other data does not go on from it.
+        """
+        clock = Clock(self._read(self._begun, "seconds") or 0.0, self._note)
+        self._note(clock.seconds)
         try:
             yield clock
         finally:
             clock.note()
 
+    def _note(self, seconds):
+        self._write(self._begun, seconds=round(seconds, 3))
+
+    def _write(self, path, **content):
+        with replacing(path) as stream:
+            stream.write(json.dumps({"about": self.about, **content}, indent=1).encode())
+
+    def _read(self, path, name):
+        """What a file has under `name`, if it is there, and of this data and these settings."""
+        if not path.exists():
+            return None
+        try:
+            kept = json.loads(path.read_text("utf-8"))
+            there, content = dict(kept["about"]), kept[name]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{path} is damaged: delete it") from error
+        others = [name for name in self.about if there.get(name) != self.about[name]]
+        if others:
+            differences = ", ".join(f"{name} is {there.get(name)} there and {self.about[name]} here" for name in others)
+            raise CheckpointError(f"{path}: of another run: {differences}. Name another folder")
+        return content
+
 
 class Clock:
-    """Seconds of a fit, over all of its runs; written to a file now and then, unless there is none."""
+    """Seconds of a fit, over all of its runs; given to `note` now and then, unless it is None."""
 
-    def __init__(self, before=0.0, path: Path | None = None):
-        self._path = path
+    def __init__(self, before=0.0, note: Callable[[float], None] | None = None):
+        self._note = note
         self._start = time.perf_counter() - before
         self._noted = time.monotonic()
 
@@ -96,13 +112,15 @@ class Clock:
 
     def tick(self):
         """To be called often."""
-        if self._path is not None and time.monotonic() > self._noted + SECONDS_BETWEEN_NOTES:
+        if time.monotonic() > self._noted + SECONDS_BETWEEN_NOTES:
             self.note()
 
     def note(self):
-        if self._path is not None:
-            self._noted = time.monotonic()
-            self._path.write_text(f"{self.seconds:.3f}")
+        """A full disk is no reason to end the fit: the seconds since the last note are lost if it is broken off."""
+        self._noted = time.monotonic()
+        if self._note is not None:
+            with contextlib.suppress(OSError):
+                self._note(self.seconds)
 
 
 def file_name(*words) -> str:

@@ -226,8 +226,9 @@ def test_a_fit_that_is_broken_off(webkb, row, tmp_path, monkeypatch):
         run(stop_at_the_third)
     name = reproduce.file_name("webkb", row, 0.5, 0)
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {f"{name}.seconds", f"{name}.{'parts' if row == 'AdaBoost' else 'checkpoint'}"}
-    (tmp_path / f"{name}.seconds").write_text("1000.0")
+    assert left == {f"{name}.begun", f"{name}.{'parts' if row == 'AdaBoost' else 'checkpoint'}"}
+    begun = json.loads((tmp_path / f"{name}.begun").read_text())
+    (tmp_path / f"{name}.begun").write_text(json.dumps(begun | {"seconds": 1000.0}))
     column = run(lambda progress: labels.append(progress.class_label))
     same_cells(column.cells, {key: cell for key, cell in webkb.cells.items() if key[0] == row}, resumed=True)
     assert column.cells[row, 0.5].seconds > 500  # the mean of two folds, one of them long under way
@@ -243,16 +244,63 @@ def test_kept_fits_of_other_data(tmp_path):
         reproduce.run("webkb", data=small_webkb(step=20), folder=tmp_path, rows=["Q2"])
 
 
+def test_rounds_that_were_kept_by_another_setting(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn")
+    data = small_reuters()
+    reproduce.run("reuters", data=data, folder=tmp_path, rows=["AdaBoost"])
+    monkeypatch.setitem(reproduce.N_ROUNDS, "reuters", 20)
+    with pytest.raises(CheckpointError, match=r"AdaBoost-0.5-0.json: of another run: n_rounds is 500 there and 20"):
+        reproduce.run("reuters", data=data, folder=tmp_path, rows=[])
+
+
+@pytest.mark.parametrize("row", ["AdaBoost", "Q3(lambda^c)"])
+def test_a_fit_of_other_data_that_was_broken_off(row, tmp_path, monkeypatch):
+    """Its classes are not taken for those of this data."""
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 1)
+    seen = []
+
+    def stop_at_the_third(progress):
+        seen.append(progress.class_label)
+        if len(set(seen)) == 3:
+            raise KeyboardInterrupt
+
+    options = {"data": small_reuters(), "folder": tmp_path, "rows": [row]}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce.run("reuters", every=2, settings=reproduce.Settings(callback=stop_at_the_third), **options)
+    with pytest.raises(CheckpointError, match=r"-0.begun: of another run: data is .*one of 2: .* there and .*"):
+        reproduce.run("reuters", **options)
+
+
 def test_the_clock_is_written_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "SECONDS_BETWEEN_NOTES", 0.0)
-    place = kept.Kept(tmp_path / "a.json", {})
+    place, begun = kept.Kept(tmp_path / "a.json", {}), tmp_path / "a.begun"
     with place.timing() as clock:
-        assert not list(tmp_path.iterdir())
+        assert json.loads(begun.read_text()) == {"about": {}, "seconds": 0.0}
+        begun.unlink()
         clock.tick()
-        assert float((tmp_path / "a.seconds").read_text()) >= 0
+        assert begun.exists()
+    begun.write_text(json.dumps({"about": {}, "seconds": 1000.0}))
     with place.timing() as clock:
-        place.save({"error": 1.0})
-    assert place.load() == {"error": 1.0} and clock.seconds > 0
+        assert 1000 < clock.seconds < 2000
+    assert json.loads(begun.read_text())["seconds"] >= 1000
+    place.save({"error": 1.0})
+    assert place.load() == {"error": 1.0} and not begun.exists()
+
+
+def test_a_damaged_clock(tmp_path):
+    place = kept.Kept(tmp_path / "a.json", {})
+    (tmp_path / "a.begun").write_text("")
+    with pytest.raises(CheckpointError, match=r"a.begun is damaged: delete it"), place.timing():
+        pass
+
+
+def test_a_full_disk_does_not_end_a_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "SECONDS_BETWEEN_NOTES", 0.0)
+    with kept.Kept(tmp_path / "a.json", {}).timing() as clock:
+        monkeypatch.setattr(kept, "replacing", raising(OSError("no space left on device")))
+        clock.tick()
+    assert json.loads((tmp_path / "a.begun").read_text())["seconds"] < 1
 
 
 def test_every_row_is_trained_on_every_set():
