@@ -207,7 +207,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException as error:
         if os.path.exists(part):
             os.unlink(part)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = path, None  # not the temporary name, which nobody knows
         raise
 

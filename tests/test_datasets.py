@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import io
 import lzma
+import os
 import tarfile
 import threading
 from importlib import resources
@@ -85,6 +86,12 @@ def server(tmp_path):
     (root / "other.tar.gz").write_bytes(ARCHIVE + b"!")
 
     class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            if self.path == "/garbage.tar.gz":
+                self.wfile.write(b"what is this\r\n\r\n")
+            else:
+                super().do_GET()
+
         def log_message(self, *args):
             pass
 
@@ -136,6 +143,7 @@ class TestWebKB:
         assert len(set(webkb.feature_names)) == 23744
         assert len(webkb.extras["university"]) == 4199
         assert repr(webkb) == "<Dataset WebKB: 4199 examples, 23744 features, 4 classes>"
+        assert webkb == webkb and webkb != dataclasses.replace(webkb) and hash(webkb)
 
     def test_content(self, webkb):
         digest = hashlib.sha256()
@@ -303,7 +311,8 @@ class TestReuters:
 class TestFetching:
     def test_download(self, small_reuters, folders, server, capsys):
         _, cache = folders
-        small_reuters(f"{server}/absent.tar.gz", f"{server}/other.tar.gz", f"{server}/small.tar.gz")
+        places = ("absent", "garbage", "other", "small")
+        small_reuters(*(f"{server}/{name}.tar.gz" for name in places))
         data = datasets.fetch_reuters21578("unigram")
         assert data.X_train.shape == (3, 12)
         assert (cache / "reuters21578.tar.gz").read_bytes() == ARCHIVE
@@ -314,6 +323,14 @@ class TestFetching:
         (tmp_path / "here.tar.gz").write_bytes(ARCHIVE)
         small_reuters((tmp_path / "here.tar.gz").as_uri())
         assert datasets.fetch_reuters21578("unigram").X_train.shape == (3, 12)
+
+    def test_all_who_may_can_read_the_cache(self, small_reuters, folders, server):
+        _, cache = folders
+        small_reuters(f"{server}/small.tar.gz")
+        datasets.fetch_reuters21578("unigram")
+        mask = os.umask(0)
+        os.umask(mask)
+        assert {path.stat().st_mode & 0o777 for path in cache.rglob("*") if path.is_file()} == {0o666 & ~mask}
 
     def test_wrong_checksum(self, small_reuters, folders, server):
         _, cache = folders

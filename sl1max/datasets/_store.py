@@ -7,23 +7,24 @@ from them. Matrices are preferred wherever they are; those made from raw texts a
 from __future__ import annotations
 
 import hashlib
+import http.client
 import lzma
 import os
 import sys
 import tarfile
-import tempfile
 import urllib.request
 import warnings
 import zipfile
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import scipy.sparse as sp
+
+from sl1max.persistence import replacing
 
 # Lengths of the arrays of a set by name, where known.
 Sizes = dict[str, int | None]
@@ -32,7 +33,7 @@ _TIMEOUT_SECONDS = 60
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A data set, ready to fit.
 
@@ -215,10 +216,10 @@ def _download_file(remote, folder):
     reasons = []
     for url in remote.urls:
         try:
-            with _replacing(folder / remote.file) as out:
+            with replacing(folder / remote.file) as out:
                 _copy_checked(url, remote.sha256, out)
             return
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             reasons.append(f"{url}: {error}")
     raise OSError("; ".join(reasons))
 
@@ -231,18 +232,6 @@ def _copy_checked(url, sha256, out):
             out.write(chunk)
     if digest.hexdigest() != sha256:
         raise OSError(f"its sha256 is {digest.hexdigest()}, not {sha256}")
-
-
-@contextmanager
-def _replacing(path):
-    """A stream that becomes the file at `path` if all goes well, and leaves nothing otherwise."""
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-        os.replace(part, path)
-    finally:
-        Path(part).unlink(missing_ok=True)
 
 
 def load_arrays(folder: Path, sizes: Sizes) -> dict:
@@ -265,7 +254,7 @@ def keep_arrays(folder: Path, arrays: dict) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, values in sorted(arrays.items(), key=lambda item: item[0] == "X_train"):
         ending = ".npz" if sp.issparse(values) else ".txt.xz" if values.dtype == object else ".npy"
-        with _replacing(folder / (name + ending)) as stream:
+        with replacing(folder / (name + ending)) as stream:
             if ending == ".npz":
                 sp.save_npz(stream, values)
             elif ending == ".npy":
