@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 import time
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from scipy import sparse
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -163,8 +165,9 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
     def _fit_classes(self, data):
         X = data.matrix.tocsr() if sparse.issparse(data.matrix) else np.ascontiguousarray(data.matrix)
         classes = classes_to_train(data)
+        seed = draw_seed(self.random_state)
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._fit_class)(X, data, c) for c in classes
+            delayed(self._fit_class)(X, data, c, seed) for c in classes
         )
         n_classes = len(data.classes)
         rows = [sparse.csr_array((1, X.shape[1]))] * n_classes
@@ -181,12 +184,12 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
             n_iter=n_iter, converged=n_iter < self.max_iter, beta=None, solver="liblinear", tol=self.tol,
         )  # fmt: skip
 
-    def _fit_class(self, X, data, c):
+    def _fit_class(self, X, data, c, seed):
         """Weights of one class as a csr_array (1, n_features), its intercept, and the iterations made."""
         is_class = data.labels[:, [c]].toarray().ravel()
         machine = LinearSVC(
             C=self.C, fit_intercept=self.fit_intercept, dual=self.dual, tol=self.tol, max_iter=self.max_iter,
-            random_state=self.random_state,
+            random_state=seed,
         )  # fmt: skip
         machine.fit(X, is_class, sample_weight=data.mass)
         if self.verbose:
@@ -249,7 +252,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     ----------
     results_ : Table
         What was tried: learner, settings, mean score, its standard deviation over folds, number of weights,
-        seconds of training. The score is NaN if training failed.
+        seconds of training. The score is NaN if training or scoring failed.
     candidates_ : list of dict
         The settings of each row of ``results_``.
     best_params_, best_score_, best_index_ : dict, float, int
@@ -257,7 +260,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     best_estimator_ : MaxentClassifier, AdaBoostClassifier or LinearSVMClassifier
         The choice, trained on all examples, the validation examples excepted.
     errors_ : dict
-        Why training failed, by row of ``results_``.
+        Why training or scoring failed, by row of ``results_``.
     model_, classes_, coef_, sparse_coef_, intercept_, n_iter_, n_features_in_, feature_names_in_ :
         As in `MaxentClassifier`.
 
@@ -342,25 +345,26 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         X = X.tocsr() if sparse.issparse(X) else X
         y = sparse.csr_array(y) if sparse.issparse(y) else y
         families = self._families()
+        seed = draw_seed(self.random_state)
         if X_val is None:
             folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
-            found = self._score(families, X, y, sample_weight, folds)
+            found = self._score(families, X, y, sample_weight, folds, seed)
         else:
             X_val, y_val = self._read_validation_set(X_val, y_val, y)
             n_samples = X.shape[0]
             all_X, all_y = stack_rows(X, X_val), stack_rows(y, y_val)
             fold = np.arange(n_samples), np.arange(n_samples, all_X.shape[0])
-            found = self._score(families, all_X, all_y, sample_weight, [fold])
+            found = self._score(families, all_X, all_y, sample_weight, [fold], seed)
         self._set_results(families, found)
-        self.best_estimator_ = make_classifier(**self.best_params_, **self._shared(self.best_params_["learner"]))
+        self.best_estimator_ = make_classifier(**self.best_params_, **self._shared(self.best_params_["learner"], seed))
         self.best_estimator_.set_params(n_jobs=self.n_jobs).fit(X, y, sample_weight=sample_weight)
         self.model_, self._sparse_labels = self.best_estimator_.model_, self.best_estimator_._sparse_labels
         return self
 
-    def _shared(self, learner):
+    def _shared(self, learner, seed):
         """Settings that do not vary."""
         shared = {"fit_intercept": self.fit_intercept, "class_weight": self.class_weight}
-        return shared | ({"random_state": self.random_state} if learner == "svm" else {})
+        return shared | ({"random_state": seed} if learner == "svm" else {})
 
     def _families(self):
         families = []
@@ -389,19 +393,19 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
             raise ValueError(f"{name} is empty: there is nothing to choose from")
         return values
 
-    def _score(self, families, X, y, sample_weight, folds):
-        """For each family and fold the table of `score_path`, or the error that training ended with."""
+    def _score(self, families, X, y, sample_weight, folds, seed):
+        """For each family and fold the table of `score_path`, or the error that training or scoring ended with."""
         weight = None if sample_weight is None else np.asarray(sample_weight)
         scorer = top_class_score if self.scoring is None else check_scoring(self, scoring=self.scoring)
         progress = Progress(len(families) * len(folds)) if self.verbose else None
 
         def score(family, fold):
-            model = make_classifier(family.learner, **family.settings, **self._shared(family.learner))
+            model = make_classifier(family.learner, **family.settings, **self._shared(family.learner, seed))
             if family.learner == "maxent":
                 model.set_params(warm_start=True)
             try:
                 table = score_path(model, family.name, family.values, X, y, weight, fold, scorer, {})
-            except ValueError as error:
+            except (ValueError, AttributeError) as error:  # the latter: a score that needs probabilities
                 table = error
             if progress is not None:
                 progress.show(family, table)
@@ -416,7 +420,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         """The table of what was tried, and the best of it."""
         self.candidates_, rows, self.errors_ = [], [], {}
         for family, tables in zip(families, found, strict=True):
-            errors = [table for table in tables if isinstance(table, ValueError)]
+            errors = [table for table in tables if isinstance(table, Exception)]
             nothing = np.full((3, len(family.values), 1), np.nan)
             scores, seconds, n_weights = nothing if errors else np.stack(tables, axis=2)
             for k, candidate in enumerate(family.candidates()):
@@ -450,6 +454,13 @@ LEARNERS = {
     "svm": LinearSVMClassifier,
     "auto": AutoClassifier,
 }
+
+
+def draw_seed(random_state) -> int:
+    """One number for all threads: of a generator that they share each would take what the others leave."""
+    if isinstance(random_state, numbers.Integral):
+        return random_state
+    return check_random_state(random_state).randint(np.iinfo(np.int32).max)
 
 
 def describe_settings(candidate: dict) -> str:
@@ -486,7 +497,7 @@ class Progress:
         with self._lock:
             self._done += 1
             left = (time.monotonic() - self._start) * (self._n_tasks / self._done - 1)
-            if isinstance(table, ValueError):
+            if isinstance(table, Exception):
                 result = f"failed, {table}"
             else:
                 best = int(np.argmax(table[0]))
