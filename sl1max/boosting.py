@@ -306,31 +306,28 @@ class Rounds:
         """As `model`, but ``objective`` is that of all rounds, which takes no pass over the examples."""
         data, prior = self._boosting.data, self._boosting.moments.class_prior
         weights = self._weights(n_rounds)
-        n_iter, converged = self._collect()
+        n_iter, converged, losses = self._collect()
         return join_classes(
             data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
-            objective=self._final_losses(), objective_zero=self._prior_losses(prior),
+            objective=losses, objective_zero=self._prior_losses(prior),
             n_iter=np.minimum(n_iter, n_rounds), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
         )  # fmt: skip
 
     def _collect(self):
-        """Number of rounds of each class, and whether they were all made."""
+        """Number of rounds of each class, whether they were all made, and the loss after them."""
         n_iter = np.zeros(len(self._boosting.data.classes), np.int64)
-        converged = np.ones(len(n_iter), bool)
+        converged, losses = np.ones(len(n_iter), bool), np.zeros(len(n_iter))
         for found in self._steps:
             every = slice(None) if is_mirrored(self._boosting.data) else found.c
             n_iter[every] = len(found.cols)
             converged[every] = found.status != "stopped"
-        return n_iter, converged
-
-    def _final_losses(self):
-        losses = np.zeros(len(self._boosting.data.classes))
-        for found in self._steps:
-            losses[slice(None) if is_mirrored(self._boosting.data) else found.c] = found.objective
-        return losses
+            losses[every] = found.objective
+        return n_iter, converged, losses
 
     def _prior_losses(self, prior):
-        """The least losses of a constant score."""
+        """The least losses of a constant score; without an intercept that score is zero."""
+        if not self._boosting.fit_intercept:
+            prior = np.where(self._boosting.data.constant == 0, 0.5, prior)
         if self._boosting.exponential:
             return 2 * np.sqrt(prior * (1 - prior))
         logs = np.log([np.where(prior > 0, prior, 1), np.where(prior < 1, 1 - prior, 1)])
@@ -435,7 +432,8 @@ class AdaBoostClassifier(MaxentPredictor):
     n_jobs : int, optional
         Threads, over classes and for predictions; the result does not depend on it.
     callback : callable, optional
-        Called with a `FitProgress` each 100 rounds; a true value ends the rounds of that class.
+        Called with a `FitProgress` every 100 rounds of a class and at their end, with early stopping at every look at
+        the validation error too; a true value ends the rounds of that class.
     random_state : int or RandomState, optional
         Draws the validation examples.
     verbose : int

@@ -45,7 +45,8 @@ STATUS = {RUNNING: "running", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
 cdef enum:
     BLOCK = 64          # features that are passed over together
-    ROOM = 2            # the share of X that is awake before all is
+    WHOLE_FROM = 2      # all rows wake when one in so many, or of their nonzeros, would be awake
+    MOST_ROUNDS = 1 << 20   # of one call, since it takes the room for their steps beforehand
     AHEAD = 12          # rows that are asked for before they are needed
 
 cdef double LEAST_EXTENT = 1e-100       # of a column that can be divided by it
@@ -167,7 +168,7 @@ cdef class Booster:
     def _allocate_rows(self, nnz):
         """What is never written to takes no memory."""
         cdef ptr_t m = self.X.n_rows
-        self.n_rows_room, self.nnz_room = m // ROOM, nnz // ROOM
+        self.n_rows_room, self.nnz_room = m // WHOLE_FROM, nnz // WHOLE_FROM
         cdef ptr_t[::1] start = np.zeros(self.n_rows_room + 1, np.int64)
         self.arrays["near_start"] = start
         self.near_start = &start[0]
@@ -409,8 +410,12 @@ cdef class Booster:
         return RUNNING
 
     def run(self, ptr_t n, stop=None):
-        """Go on for at most n rounds; returns "running", "stalled" (no feature has a gain left) or "interrupted"."""
+        """Go on for at most n rounds; returns "running", "stalled" (no feature has a gain left) or "interrupted".
+
+        A call makes at most MOST_ROUNDS; `n_iter` says how many there have been.
+        """
         cdef status_t status
+        n = min(n, MOST_ROUNDS)
         cdef idx_t[::1] coords = np.empty(max(n, 1), np.int32)
         cdef double[::1] deltas = np.empty(max(n, 1))
         cdef ptr_t before = self.state.n_iter
@@ -420,8 +425,8 @@ cdef class Booster:
         with nogil:
             status = self.run_rounds(n, &coords[0], &deltas[0])
             self.state.objective = self.loss()
-        self.coords.append(np.asarray(coords)[:self.state.n_iter - before])
-        self.deltas.append(np.asarray(deltas)[:self.state.n_iter - before])
+        self.coords.append(np.array(coords[:self.state.n_iter - before]))
+        self.deltas.append(np.array(deltas[:self.state.n_iter - before]))
         if self.pending is not None:
             raise self.pending
         return STATUS[status]
