@@ -65,6 +65,16 @@ def test_objective_is_that_of_the_formula():
     assert loss == pytest.approx(-np.log(prob[np.arange(60), problem.y]).mean())
 
 
+@pytest.mark.parametrize("method", [gis, iis, lbfgs])
+def test_a_trace_begins_at_zero_weights(method):
+    problem = make_problem()
+    trace = method(problem, max_iter=5)
+    assert trace.n_iter == 5 and len(trace.seconds) == 6
+    assert trace.objectives[0] == pytest.approx(np.log(3))
+    _, loss = problem.posterior(trace.weights)
+    assert trace.objectives[-1] == pytest.approx(loss + problem.penalty(trace.weights))
+
+
 def test_trace():
     trace = iterative_scaling.Trace(np.zeros(1), np.array([3.0, 2.0, 1.0]), np.array([0.1, 0.2, 0.3]))
     assert trace.seconds_to(2.5) == 0.2 and trace.seconds_to(0.5) == np.inf
