@@ -207,29 +207,35 @@ def test_label_sets_that_are_kept(reuters, tmp_path, monkeypatch):
     same_cells(column.cells, {(row, 0.5): reuters.cells[row, 0.5] for row in rows})
 
 
+def interrupting_the_third_class():
+    """A callback that is as Ctrl-C when a third class reports."""
+    seen = set()
+
+    def callback(progress):
+        seen.add(progress.class_label)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    return callback
+
+
 @pytest.mark.parametrize("row", ["AdaBoost", "Q3(lambda^c)"])
 def test_a_fit_that_is_broken_off(webkb, row, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 1)
-    labels = []
-
-    def stop_at_the_third(progress):
-        labels.append(progress.class_label)
-        if len(set(labels)) == 3:
-            raise KeyboardInterrupt
 
     def run(callback):
         settings = reproduce.Settings(callback=callback)
         return reproduce.run("webkb", data=small_webkb(), folder=tmp_path, rows=[row], settings=settings)
 
     with pytest.raises(KeyboardInterrupt):
-        run(stop_at_the_third)
+        run(interrupting_the_third_class())
     name = reproduce.file_name("webkb", row, 0.5, 0)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {f"{name}.begun", f"{name}.{'parts' if row == 'AdaBoost' else 'checkpoint'}"}
     begun = json.loads((tmp_path / f"{name}.begun").read_text())
     (tmp_path / f"{name}.begun").write_text(json.dumps(begun | {"seconds": 1000.0}))
-    column = run(lambda progress: labels.append(progress.class_label))
+    column = run(None)
     same_cells(column.cells, {key: cell for key, cell in webkb.cells.items() if key[0] == row}, resumed=True)
     assert column.cells[row, 0.5].seconds > 500  # the mean of two folds, one of them long under way
 
@@ -258,16 +264,10 @@ def test_a_fit_of_other_data_that_was_broken_off(row, tmp_path, monkeypatch):
     """Its classes are not taken for those of this data."""
     pytest.importorskip("sklearn")
     monkeypatch.setattr(reproduce, "CLASSES_AT_ONCE", 1)
-    seen = []
-
-    def stop_at_the_third(progress):
-        seen.append(progress.class_label)
-        if len(set(seen)) == 3:
-            raise KeyboardInterrupt
-
     options = {"data": small_reuters(), "folder": tmp_path, "rows": [row]}
+    settings = reproduce.Settings(callback=interrupting_the_third_class())
     with pytest.raises(KeyboardInterrupt):
-        reproduce.run("reuters", every=2, settings=reproduce.Settings(callback=stop_at_the_third), **options)
+        reproduce.run("reuters", every=2, settings=settings, **options)
     with pytest.raises(CheckpointError, match=r"-0.begun: of another run: data is .*one of 2: .* there and .*"):
         reproduce.run("reuters", **options)
 
