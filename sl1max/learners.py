@@ -99,7 +99,8 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
     n_jobs : int, optional
         Threads, over classes and for predictions.
     random_state : int or RandomState, optional
-        Of the order in which liblinear goes through the examples.
+        Of the order in which liblinear goes through the examples in the dual problem. Its generator is one for all
+        threads: with several, weights are the same only up to ``tol``.
     verbose : int
         1: a line on stderr for each class.
 

@@ -155,16 +155,6 @@ def test_threads_do_not_change_the_choice(seed):
     np.testing.assert_array_equal(one.results_["score"], two.results_["score"])
 
 
-def test_threads_do_not_change_a_linear_svm():
-    X, y = make_data(n_classes=8)
-    one, *others = (
-        LinearSVMClassifier(n_jobs=n_jobs, random_state=np.random.RandomState(0), dual=True, tol=0.1).fit(X, y).coef_
-        for n_jobs in (None, 2, 2, 2)
-    )
-    for other in others:
-        np.testing.assert_array_equal(one, other)
-
-
 def test_validation_set():
     X, y = make_data(n_samples=200)
     auto = AutoClassifier(**QUICK).fit(X[:120], y[:120], X_val=X[120:], y_val=y[120:])
