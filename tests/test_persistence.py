@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zlib
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ CASES = [
     for distribution in ("conditional", "joint", "class-conditional")
     for classes in ("exclusive", "independent")
 ]
+DATA = Path(__file__).parent / "data"
 HEAD = struct.Struct("<8sIQ32s")
 
 
@@ -367,6 +369,31 @@ def test_bodies_that_make_no_model(table, arrays, tmp_path):
         write_body(path, text, arrays)
         with pytest.raises(ModelFileError, match="not a valid sl1max model"):
             sl1max.load(path)
+
+
+# Files of earlier versions
+
+
+def test_model_of_0_1_0_is_read():
+    model = sl1max.load(DATA / "model-0.1.0-exclusive.sl1max")
+    assert model.classes.tolist() == ["ham", "spam", "été"] and model.parts is None
+    assert (model.distribution, model.kind, model.indicator) == ("conditional", "exclusive", False)
+    assert (model.beta, model.beta_rule, model.solver, model.tol) == (0.5, "deviation", "auto", 1e-4)
+    assert model.weights.shape == (3, 8)
+    np.testing.assert_allclose(model.weights[[2]].toarray()[0, [2, 6, 7]], [3.28249854, -1.69490982, -0.7324222])
+    np.testing.assert_allclose(model.intercept, [0.32830929, 0.10257221, -0.4308815], rtol=1e-6)
+    assert model.converged and model.objective == pytest.approx(0.6265001457534631)
+    assert model.predict(np.eye(8)[:3]).tolist() == ["ham", "spam", "été"]
+
+
+def test_model_with_two_parts_of_0_1_0_is_read():
+    model = sl1max.load(DATA / "model-0.1.0-independent.sl1max")
+    assert model.classes.tolist() == [0, 1, 2] and model.beta is None
+    assert (model.distribution, model.kind, model.indicator) == ("joint", "independent", True)
+    np.testing.assert_array_equal((model.parts[0] - model.parts[1]).toarray(), model.weights.toarray())
+    np.testing.assert_allclose(model.weights.toarray()[:, 2], [-2.23223379, -2.01380518, 5.15415655])
+    np.testing.assert_allclose(model.objective, [3.95675503, 4.05264799, 4.02101834])
+    assert model.converged.all()
 
 
 # scikit-learn
