@@ -29,9 +29,9 @@ import zlib
 
 import numpy as np
 
+from sl1max._utils.files import atomic_write
 from sl1max.exceptions import CheckpointError
 from sl1max.inputs import Data, core_buffers
-from sl1max.persistence import replacing
 from sl1max.reduction import Solution
 
 try:
@@ -114,7 +114,7 @@ class Journal:
         self._warned = False
         self._synced = time.monotonic()
         if not os.path.exists(self.path):
-            with replacing(self.path) as stream:
+            with atomic_write(self.path) as stream:
                 stream.write(_pack_head(belongs_to))
         self._file = open(self.path, "r+b", buffering=0)
         try:

@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse
 
+from sl1max._utils.files import atomic_write
 from sl1max.inputs import MAX_INDEX, read_piece
 from sl1max.model import Matrix
-from sl1max.persistence import replacing
 
 ARRAYS = ("indptr", "indices", "data")
 Pieces: TypeAlias = Matrix | Iterable[Matrix] | Callable[[], Iterable[Matrix]]
@@ -223,7 +223,7 @@ class _Stored:
             if kind is None and len(array):
                 array.flush()
         if kind is None:
-            with replacing(self._folder / "matrix.json") as stream:
+            with atomic_write(self._folder / "matrix.json") as stream:
                 stream.write(json.dumps(self._text).encode())
 
 

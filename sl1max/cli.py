@@ -21,12 +21,13 @@ import numpy as np
 from scipy import sparse
 
 import sl1max
+from sl1max._utils.files import atomic_write, check_writable
 from sl1max.exceptions import CheckpointError, FitError
 from sl1max.explain import Table, class_number, top_features
 from sl1max.inputs import OPTIONS
 from sl1max.metrics import top_class_error
 from sl1max.model import LOG_HALF, Model
-from sl1max.persistence import check_writable, load, replacing
+from sl1max.persistence import load
 from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
 
 DATA_SETS = ("webkb", "reuters", "supertags")
@@ -646,7 +647,7 @@ def predict(args):
         for line in lines:
             print(line)
         return OK
-    with replacing(args.output) as stream:
+    with atomic_write(args.output) as stream:
         for line in lines:
             stream.write(f"{line}\n".encode())
     return OK
@@ -837,7 +838,7 @@ def reproduce(args):
         raise InputError(f"{args.keep}: no measurement of {args.data} is kept there")
     print(json.dumps(paper.as_json(columns)) if args.json else paper.report(columns))
     if args.markdown is not None:
-        with replacing(args.markdown) as stream:
+        with atomic_write(args.markdown) as stream:
             stream.write(f"{paper.report(columns, paper.format_markdown)}\n".encode())
     if args.plot is not None:
         paper.plot_errors(columns, args.plot)

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sl1max._utils.files import atomic_write
 from sl1max.exceptions import CheckpointError
-from sl1max.persistence import replacing
 
 SECONDS_BETWEEN_NOTES = 60.0
 
@@ -79,7 +79,7 @@ class Kept:
         self._write(self._begun, seconds=round(seconds, 3))
 
     def _write(self, path, **content):
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(json.dumps({"about": self.about, **content}, indent=1).encode())
 
     def _read(self, path, name):

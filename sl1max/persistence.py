@@ -18,19 +18,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
-import stat
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
+from sl1max._utils.files import atomic_write
 from sl1max.exceptions import ModelFileError
 from sl1max.model import Model
 
@@ -76,7 +72,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     """
     body = zlib.compress(_encode(model), 9)
     head = _HEAD.pack(MAGIC, VERSION, len(body), _checksum(VERSION, body))
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(head)
         stream.write(body)
 
@@ -184,57 +180,6 @@ def _logistic_parameters(model):
 
 
 # Files
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary stream that becomes the file at ``path`` if all goes well; otherwise nothing is changed.
-
-    The bytes are on the disk before the name is theirs.
-    """
-    path = os.path.realpath(path)
-    check_writable(path)
-    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:100]}.{secrets.token_hex(6)}.part")
-    try:
-        with open(part, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if os.path.exists(path):
-            shutil.copymode(path, part)
-        os.replace(part, path)
-        _sync_folder(os.path.dirname(path))
-    except BaseException as error:
-        if os.path.exists(part):
-            os.unlink(part)
-        if isinstance(error, OSError) and error.errno is not None:
-            error.filename, error.filename2 = path, None  # not the temporary name, which nobody knows
-        raise
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that writing to ``path`` would end in, as far as it can be known beforehand."""
-    path = os.path.realpath(path)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"{path}: there is no folder {folder}")
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path}: this is a folder")
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(f"{path}: this is not a regular file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"{path}: no permission to write in {folder}")
-
-
-def _sync_folder(folder):
-    """Make a new name in a folder durable, where the system lets a folder be opened."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _checksum(version, body):

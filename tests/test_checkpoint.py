@@ -272,7 +272,7 @@ def test_a_full_disk_at_the_start(path, monkeypatch):
     def no_room(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("sl1max.persistence.os.fsync", no_room)
+    monkeypatch.setattr("os.fsync", no_room)
     with pytest.raises(OSError, match="No space left"):
         sl1max.fit(**change(), checkpoint=path)
     assert not path.exists()

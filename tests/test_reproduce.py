@@ -298,7 +298,7 @@ def test_a_damaged_clock(tmp_path):
 def test_a_full_disk_does_not_end_a_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "SECONDS_BETWEEN_NOTES", 0.0)
     with kept.Kept(tmp_path / "a.json", {}).timing() as clock:
-        monkeypatch.setattr(kept, "replacing", raising(OSError("no space left on device")))
+        monkeypatch.setattr(kept, "atomic_write", raising(OSError("no space left on device")))
         clock.tick()
     assert json.loads((tmp_path / "a.begun").read_text())["seconds"] < 1
 

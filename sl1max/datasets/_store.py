@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import scipy.sparse as sp
 
-from sl1max.persistence import replacing
+from sl1max._utils.files import atomic_write
 
 # Lengths of the arrays of a set by name, where known.
 Sizes = dict[str, int | None]
@@ -216,7 +216,7 @@ def _download_file(remote, folder):
     reasons = []
     for url in remote.urls:
         try:
-            with replacing(folder / remote.file) as out:
+            with atomic_write(folder / remote.file) as out:
                 _copy_checked(url, remote.sha256, out)
             return
         except (OSError, http.client.HTTPException) as error:
@@ -254,7 +254,7 @@ def keep_arrays(folder: Path, arrays: dict) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, values in sorted(arrays.items(), key=lambda item: item[0] == "X_train"):
         ending = ".npz" if sp.issparse(values) else ".txt.xz" if values.dtype == object else ".npy"
-        with replacing(folder / (name + ending)) as stream:
+        with atomic_write(folder / (name + ending)) as stream:
             if ending == ".npz":
                 sp.save_npz(stream, values)
             elif ending == ".npy":
