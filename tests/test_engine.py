@@ -309,7 +309,7 @@ print(outcome.failed[4])
     assert error == "ArithmeticError: no solution of 4"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_class_that_kills_its_workers():
     """Those of a cluster, one after the other, until nobody has the training set any more."""
     pytest.importorskip("dask.distributed")
@@ -347,7 +347,7 @@ def cluster():
             yield client
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("distribution", "classes"), MODELS)
 def test_a_cluster_gives_the_same_bits(cluster, distribution, classes):
     X, y = make_data(n_samples=200, n_features=30, n_classes=8)
@@ -357,7 +357,7 @@ def test_a_cluster_gives_the_same_bits(cluster, distribution, classes):
     assert_equal_models(model, sl1max.fit(X, y, **options))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_matrix_goes_to_each_worker_once(cluster):
     def begin_to_count():
         engine.n_come = 0
@@ -385,7 +385,7 @@ def test_the_matrix_goes_to_each_worker_once(cluster):
     assert_equal_models(model, sl1max.fit(X, y, **options))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
 def test_a_cluster_maps_a_matrix_in_files(cluster, distribution, classes, tmp_path):
     """Workers are sent the names of the files, and come to the same bits."""
@@ -397,7 +397,7 @@ def test_a_cluster_maps_a_matrix_in_files(cluster, distribution, classes, tmp_pa
     assert_equal_models(model, sl1max.fit(X, y, **options))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ctrl_c_while_a_cluster_works(cluster):
     X, y = long_problem()
     timer = []
@@ -412,7 +412,7 @@ def test_ctrl_c_while_a_cluster_works(cluster):
     assert 0 < len(model.unfinished) < model.n_classes
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_worker_is_killed(cluster):
     """In the middle of a fit; the cluster starts another one, and no class is lost.
 
@@ -432,7 +432,7 @@ def test_a_worker_is_killed(cluster):
     assert sorted(seen) == sorted(model.classes)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ray(tmp_path, monkeypatch):
     """Its workers look for modules where they are started, so not in the sources."""
     ray_joblib = pytest.importorskip("ray.util.joblib")
