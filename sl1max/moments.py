@@ -8,6 +8,7 @@ time, so that no classes x features array exists.
 from __future__ import annotations
 
 import itertools
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -31,28 +32,24 @@ class ClassSums:
     mass : ndarray of shape (n_samples,)
     columns : Columns, optional
         The same as the matrix, where all sums are counts: exact, in whatever order they are added up.
+
+    Attributes
+    ----------
+    by_class : csc_array or ndarray of shape (n_features, n_classes)
+        Sums over the cells of each class.
     """
 
     def __init__(self, matrix, cells, mass, columns=None):
         if columns is not None and cells.shape[1] <= FEW_CLASSES:
             self._total = columns.total[:-1].copy()
-            self._by_class = columns.means(np.ascontiguousarray(cells.toarray().T)).T
+            self.by_class = columns.means(np.ascontiguousarray(cells.toarray().T)).T
         elif sparse.issparse(matrix):
             cells = cells.tocsr()
-            products = [(columns.T @ mass, columns.T @ cells) for columns in column_chunks(matrix)]
-            self._total = np.concatenate([total for total, _ in products])
-            by_class = [product for _, product in products]
-            self._by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
-            self._by_class.sort_indices()
+            self._total = np.concatenate([columns.T @ mass for columns in column_chunks(matrix)])
+            self.by_class = sum_by_class(matrix, cells)
         else:
             self._total = matrix.T @ mass
-            self._by_class = np.asfortranarray((cells.T @ matrix).T)
-
-    def held(self, c):
-        """The features that class c has, ascending; None if all are looked at, in dense columns."""
-        if not sparse.issparse(self._by_class):
-            return None
-        return self._by_class.indices[self._by_class.indptr[c] : self._by_class.indptr[c + 1]]
+            self.by_class = np.asfortranarray((cells.T @ matrix).T)
 
     def block(self, c, side, cols=None):
         """Sums over block (c, side), a new array (n_features,); or those of some columns. c is None: of no example."""
@@ -65,9 +62,10 @@ class ClassSums:
         return rest
 
     def _in_class(self, c, cols):
-        if not sparse.issparse(self._by_class):
-            return self._by_class[:, c].copy() if cols is None else self._by_class[cols, c]
-        indices, values = self.held(c), self._by_class.data[self._by_class.indptr[c] : self._by_class.indptr[c + 1]]
+        if not sparse.issparse(self.by_class):
+            return self.by_class[:, c].copy() if cols is None else self.by_class[cols, c]
+        stored = slice(self.by_class.indptr[c], self.by_class.indptr[c + 1])
+        indices, values = self.by_class.indices[stored], self.by_class.data[stored]
         if cols is None:
             in_class = np.zeros(len(self._total))
             in_class[indices] = values
@@ -76,6 +74,17 @@ class ClassSums:
             return np.zeros(len(cols))
         place = np.minimum(np.searchsorted(indices, cols), len(indices) - 1)
         return np.where(indices[place] == cols, values[place], 0.0)
+
+
+def sum_by_class(matrix, cells):
+    """matrix.T @ cells of a csc_array and a csr_array, as a csc_array (n_features, n_classes), its indices sorted.
+
+    Sums that are exactly zero are not stored.
+    """
+    by_class = [columns.T @ cells for columns in column_chunks(matrix)]
+    by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
+    by_class.sort_indices()
+    return by_class
 
 
 def column_chunks(matrix):
@@ -111,6 +120,29 @@ class Moments:
         self.class_prior = self._class_mass / self.mass
         counts = data.binary and (data.mass == 1).all() and (self.cells.data == 1).all()
         self.sums = ClassSums(data.matrix, self.cells, data.mass, data.columns if counts else None)
+        self._data = data
+
+    def features(self, c):
+        """Features with a nonzero value in an example of class c, ascending; None if the matrix is dense."""
+        if self._pattern is None:
+            return None
+        return self._pattern.indices[self._pattern.indptr[c] : self._pattern.indptr[c + 1]]
+
+    @cached_property
+    def _pattern(self):
+        """Which class has which feature: (n_features, n_classes).
+
+        It comes from the positions of nonzeros, not from sums of values, which may cancel or underflow. Sums of ones
+        with positive weights cannot: they have this pattern themselves.
+        """
+        if self._data.binary:
+            return self.sums.by_class if sparse.issparse(self.sums.by_class) else None
+        matrix = self._data.matrix
+        if not sparse.issparse(matrix):
+            return None
+        ones = np.ones(matrix.nnz, np.int8)
+        counts = (self.cells > 0).astype(np.int32).tocsr()
+        return sum_by_class(sparse.csc_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape), counts)
 
     def block_mass(self, c, side):
         return self._class_mass[c] if side == IN_CLASS else self.mass - self._class_mass[c]

@@ -57,7 +57,7 @@ class Penalties:
         self._scale[self._scale == 0] = 1
         unit = scale_columns(data.matrix, shift, self._scale)
         self._first = ClassSums(unit, self._moments.cells, data.mass)
-        self._second = ClassSums(unit * unit, self._moments.cells, data.mass)
+        self._second = ClassSums(square(unit), self._moments.cells, data.mass)
 
     def on(self, data: Data, moments: Moments) -> Penalties:
         """The same rule on other examples of the same classes."""
@@ -69,11 +69,13 @@ class Penalties:
         Features that the class lacks have what a class without examples would have: only the others are computed.
         """
         mass = self._mass_of(c, side)
-        held = self._first.held(c) if self._rule == "deviation" and self._beta.ndim < 2 else None
-        if held is None or cols is not None:
+        if cols is not None or self._rule != "deviation" or self._beta.ndim == 2:
             return self._at(c, side, mass, cols)
+        features = self._moments.features(c)
+        if features is None:
+            return self._at(c, side, mass, None)
         beta = self._at(None, side, mass, None) if self._within_class else self._lacking(side).copy()
-        beta[held] = self._at(c, side, mass, held)
+        beta[features] = self._at(c, side, mass, features)
         return beta
 
     @property
@@ -122,3 +124,10 @@ def scale_columns(matrix, shift, scale):
     column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
     data = (matrix.data - shift[column]) / scale[column]
     return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def square(matrix):
+    """Its values squared, in the same places."""
+    if not sparse.issparse(matrix):
+        return matrix * matrix
+    return sparse.csc_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -5,9 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import reference as ref
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 import sl1max
+from sl1max.chunks import store_columns
 from sl1max.inputs import read_beta, read_data
 from sl1max.moments import IN_CLASS, NON_CLASS, Moments
 from sl1max.regularization import Penalties
@@ -27,6 +30,7 @@ X = np.array(
     ]
 )
 Y = np.array([0, 0, 0, 0, 0, 0, 1, 1])
+STORAGES = np.asarray, sparse.csr_array
 
 
 def make_penalties(
@@ -184,3 +188,72 @@ def test_some_columns(distribution, beta_rule):
             whole = penalties.block(*block)
             np.testing.assert_array_equal(penalties.block(*block, cols), whole[cols])
             np.testing.assert_array_equal(penalties._at(*block, penalties._mass_of(*block), None), whole)
+
+
+MODELS = [
+    ("conditional", "exclusive"),
+    ("conditional", "independent"),
+    ("class-conditional", "exclusive"),
+    ("joint", "exclusive"),
+    ("joint", "independent"),
+]
+CANCELLED = np.array([[1, 1], [-1, 0], [1, 1], [-1, 1], [0, 0], [0, 0], [1, 1], [-1, 0]], float)
+
+
+def read_stored(X, folder):
+    """The same matrix dense, by rows, by columns, and in files."""
+    pieces = np.array_split(X, 3)
+    return {
+        "dense": np.asfortranarray(X),
+        "csr": sparse.csr_array(X),
+        "csc": sparse.csc_array(X),
+        "files": store_columns(pieces, folder, n_features=X.shape[1]),
+    }
+
+
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_sparse_penalties_equal_dense_ones_where_values_of_a_class_cancel(distribution, classes):
+    """Column 0 is +1 and -1 twice in class 0; its penalty is not that of a feature that the class lacks."""
+    dense, stored = (make_penalties(kind(CANCELLED), Y, distribution, classes=classes) for kind in STORAGES)
+    for block in itertools.product(range(2), (IN_CLASS, NON_CLASS)):
+        np.testing.assert_allclose(stored.block(*block), dense.block(*block), rtol=1e-14)
+
+
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+@given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1.0, 2.0**-300, 2.0**300]))
+@settings(max_examples=10, deadline=None)
+def test_penalties_do_not_depend_on_the_storage(distribution, classes, beta_rule, seed, scale, tmp_path_factory):
+    """Of signed lattice values, which cancel often; with weights, zero weights, shared labels and scaled columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-1, 2, (24, 9)) * (rng.random((24, 9)) < rng.uniform(0.3, 1)) * scale
+    X[:, 0] = np.abs(X[:, 0])
+    labels = rng.random((24, 3)) < 0.5
+    labels[:3] |= np.eye(3, dtype=bool)
+    labels[3:6] &= ~np.eye(3, dtype=bool)
+    weight = rng.integers(0, 3, 24) + 0.0
+    weight[:6] = 1
+    options = {"beta_rule": beta_rule, "classes": classes, "sample_weight": weight, "keep_all": bool(rng.integers(2))}
+    matrices = read_stored(X, tmp_path_factory.mktemp("columns"))
+    found = {name: make_penalties(matrix, labels, distribution, **options) for name, matrix in matrices.items()}
+    for block in itertools.product(range(3), (IN_CLASS, NON_CLASS)):
+        expected = found["dense"].block(*block)
+        for name in ("csr", "csc", "files"):
+            np.testing.assert_allclose(found[name].block(*block), expected, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_fit_does_not_depend_on_the_storage_of_signed_values(distribution, classes, beta_rule, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-1, 2, (60, 12)) + 0.0
+    X[:20, 0] = np.repeat([1, -1], 10)
+    y = np.repeat([0, 1, 2], 20)
+    models = {
+        name: sl1max.fit(X, y, distribution=distribution, classes=classes, beta_rule=beta_rule, beta=0.4, tol=1e-9)
+        for name, X in read_stored(X, tmp_path).items()
+    }
+    for name, model in models.items():
+        assert np.all(model.converged)
+        np.testing.assert_allclose(model.objective, models["dense"].objective, rtol=1e-9, err_msg=name)
+        np.testing.assert_allclose(model.proba(X), models["dense"].proba(X), atol=1e-4, err_msg=name)
