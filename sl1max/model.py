@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 LOG_HALF = np.log(0.5)
+LOG_BELOW_ONE = np.log1p(-(2.0**-53))  # the log of the largest double below 1
 BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
 
 
@@ -214,7 +215,7 @@ class Model:
         """Log of the posterior p(c|x) (exclusive classes) or of p(y_c = 1|x) (independent classes).
 
         For class-conditional models of independent classes that is Bayes' rule with the training examples,
-        equally likely, as p(x); it is cut off at 0.
+        equally likely, as p(x). That can exceed 1: it is cut off at 1 - 2**-53, the largest double below 1.
 
         Examples
         --------
@@ -228,7 +229,7 @@ class Model:
         if self.kind == "exclusive":
             return log_softmax(decision)
         if self.distribution == "class-conditional":
-            return np.minimum(0.0, decision + np.log(self.mass))
+            return np.minimum(LOG_BELOW_ONE, decision + np.log(self.mass))
         return -np.logaddexp(0.0, -decision)
 
     def proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:

@@ -20,3 +20,15 @@ settings.register_profile(
     "sl1max", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("sl1max")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print how many of scikit-learn's estimator checks ran, and with what outcome."""
+    outcomes = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+    counts = {
+        outcome: sum("::test_scikit_learn_checks" in report.nodeid for report in terminalreporter.getreports(outcome))
+        for outcome in outcomes
+    }
+    if any(counts.values()):
+        found = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        terminalreporter.write_line(f"scikit-learn's estimator checks: {found}")

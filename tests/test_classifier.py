@@ -1,6 +1,7 @@
 """MaxentClassifier: scikit-learn's habits, and the same numbers as `sl1max.fit`."""
 
 import inspect
+import os
 import pickle
 import subprocess
 import sys
@@ -54,9 +55,25 @@ def make_indicator(seed=0):
     return X, (X[:, :3] * (np.random.default_rng(seed).random((len(X), 3)) < 0.9)).astype(int)
 
 
-@parametrize_with_checks([MaxentClassifier()])
+@parametrize_with_checks([MaxentClassifier(distribution=distribution, classes=kind) for distribution, kind in MODELS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_scikit_learn_checks_array_api_input():
+    """scikit-learn skips this check unless a variable is set before scipy is imported."""
+    code = (
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "from sl1max import MaxentClassifier\n"
+        f"for distribution, classes in {MODELS}:\n"
+        "    estimator = MaxentClassifier(distribution=distribution, classes=classes)\n"
+        "    for check in check_estimator(estimator, on_fail=None):\n"
+        "        if check['check_name'] == 'check_array_api_input':\n"
+        "            print(check['status'], check['exception'])\n"
+    )
+    environment = os.environ | {"SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["passed None"] * len(MODELS)
 
 
 def test_same_parameters_as_fit():

@@ -56,7 +56,7 @@ def test_probabilities(distribution, classes):
     if classes == "exclusive":
         expected = log_softmax(decision, axis=1)
     elif distribution == "class-conditional":
-        expected = np.minimum(0, decision + np.log(80))
+        expected = np.minimum(np.log1p(-(2.0**-53)), decision + np.log(80))
     else:
         expected = np.log(expit(decision))
     np.testing.assert_allclose(model.log_proba(X), expected, atol=1e-12)
@@ -194,3 +194,14 @@ def test_pickle(distribution, classes):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.proba(X), model.proba(X))
     assert repr(again) == repr(model)
+
+
+def test_probability_of_class_conditional_model_is_below_one():
+    """Bayes' rule with equally likely training examples gives more than one for an unusual example of a rare class."""
+    X = np.array([[1, 0]] * 2 + [[0, 1]] * 30)
+    y = np.array([[1, 0]] * 2 + [[0, 1]] * 30)
+    model = sl1max.fit(X, y, distribution="class-conditional", beta=0.01)
+    assert model.decision_function([[9, 0]])[0, 0] + np.log(model.mass) > 0
+    assert model.log_proba([[9, 0]])[0, 0] == np.log1p(-(2.0**-53))
+    assert model.proba([[9, 0]])[0, 0] == 1 - 2.0**-53
+    assert model.predict([[9, 0]]).toarray().tolist() == [[1, 0]]
