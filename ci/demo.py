@@ -5,8 +5,8 @@ import sys
 import numpy as np
 
 import sl1max
-from sl1max import reproduce
 from sl1max.datasets import fetch_webkb
+from sl1max.reproduction import _reproduce as reproduce
 
 N_TOP = 6
 

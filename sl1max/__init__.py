@@ -1,39 +1,61 @@
 """L1-regularised maximum-entropy classifiers: joint, class-conditional and conditional."""
 
-from sl1max.exceptions import ConvergenceWarning, InfeasibleMomentsError
-from sl1max.fit import fit
-from sl1max.model import Model
-from sl1max.monitor import FitProgress
-from sl1max.paths import PathResult, path
-from sl1max.stepping import Problem, Solver
+from sl1max._execution.monitor import FitProgress
+from sl1max.exceptions import (
+    CheckpointError,
+    ConvergenceWarning,
+    FitError,
+    FitMemoryError,
+    InfeasibleMomentsError,
+    ModelFileError,
+)
+from sl1max.model._model import Model
+from sl1max.training._fit import fit
+from sl1max.training._incremental import Problem, Solver
+from sl1max.training._path import PathResult, path, zero_beta
 
 __all__ = [
+    "CheckpointError",
     "ConvergenceWarning",
+    "FitError",
+    "FitMemoryError",
     "FitProgress",
     "InfeasibleMomentsError",
     "Model",
+    "ModelFileError",
     "MomentModel",
     "PathResult",
     "Problem",
     "Solver",
+    "Table",
+    "constraints",
     "fit",
     "fit_moments",
     "load",
     "path",
+    "with_class",
+    "without_class",
+    "zero_beta",
 ]
 __version__ = "0.1.0"
 
 # Imported when asked for.
 _LAZY = {
-    "AdaBoostClassifier": "sl1max.boosting",
-    "HierarchyClassifier": "sl1max.hierarchy",
-    "MaxentClassifier": "sl1max.classifier",
-    "MaxentClassifierCV": "sl1max.selection",
-    "MomentModel": "sl1max.from_moments",
-    "OutputCodeClassifier": "sl1max.output_codes",
-    "fit_moments": "sl1max.from_moments",
-    "load": "sl1max.persistence",
-    "make_classifier": "sl1max.learners",
+    "AdaBoostClassifier": "sl1max.estimators._adaboost",
+    "AutoClassifier": "sl1max.estimators._learners",
+    "HierarchyClassifier": "sl1max.estimators._hierarchy",
+    "LinearSVMClassifier": "sl1max.estimators._learners",
+    "MaxentClassifier": "sl1max.estimators._maxent",
+    "MaxentClassifierCV": "sl1max.estimators._maxent_cv",
+    "MomentModel": "sl1max.training._moments",
+    "OutputCodeClassifier": "sl1max.estimators._output_codes",
+    "Table": "sl1max.model._explain",
+    "constraints": "sl1max.model._explain",
+    "fit_moments": "sl1max.training._moments",
+    "load": "sl1max.model._io",
+    "make_classifier": "sl1max.estimators._learners",
+    "with_class": "sl1max.training._class_editing",
+    "without_class": "sl1max.training._class_editing",
 }
 
 

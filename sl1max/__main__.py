@@ -2,7 +2,7 @@
 
 import sys
 
-from sl1max.cli import main
+from sl1max.cli._main import main
 
 if __name__ == "__main__":
     sys.exit(main())

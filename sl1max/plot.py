@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sl1max.explain import class_number, read_names, top_features
+from sl1max.model._explain import class_number, read_names, top_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from sl1max.monitor import FitProgress
+from sl1max._execution.monitor import FitProgress
 
 
 class Solved(SimpleNamespace):

@@ -6,13 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
+from problems import MODELS, assert_equal_models, make_data
 from scipy import sparse
-from test_fit import MODELS, assert_equal_models, make_data
 
 import sl1max
-from sl1max import inputs
+from sl1max._data import inputs
+from sl1max._data.inputs import Mapped, read_data
 from sl1max.chunks import open_matrix, row_pieces, store_columns, store_rows
-from sl1max.inputs import Mapped, read_data
 
 
 def make_matrix(values="binary"):

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import make_twin
 from scipy import sparse
 from strategies import random_data
-from test_core import make_twin
-from test_kernels import probes
 
 import sl1max
 from sl1max import cython_api
+from sl1max._core import _probes as probes
 
 SNAPSHOT = Path(__file__).with_name("cython_api.txt")
 PXD = Path(sl1max.__file__).with_name("cython_api.pxd")

@@ -8,7 +8,7 @@ import pytest
 
 import sl1max
 from sl1max import plot
-from sl1max.explain import Table
+from sl1max.model._explain import Table
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

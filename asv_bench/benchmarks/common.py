@@ -3,7 +3,7 @@
 from unittest import mock
 
 import sl1max
-import sl1max.reduction
+import sl1max._models.reduction
 
 from .made_data import made_indicator, made_text
 
@@ -35,8 +35,8 @@ def count_fit(X, y, options):
         solvers.append(made(*args, **kwargs))
         return solvers[-1]
 
-    made = sl1max.reduction.Solver
-    with mock.patch.object(sl1max.reduction, "Solver", recorded):
+    made = sl1max._models.reduction.Solver
+    with mock.patch.object(sl1max._models.reduction, "Solver", recorded):
         sl1max.fit(X, y, **options)
     counts = {name: sum(solver.counters[name] for solver in solvers) for name in solvers[0].counters}
     return counts | {

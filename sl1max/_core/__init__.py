@@ -1,1 +1,1 @@
-"""Compiled kernels. Nothing here validates: :mod:`sl1max.inputs` does."""
+"""Compiled kernels. Nothing here validates: :mod:`sl1max._data.inputs` does."""

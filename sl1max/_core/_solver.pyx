@@ -7,7 +7,7 @@ the target distribution over cells and the mass of each example. One Z over all 
 and Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
 
 `Problem` is what does not change while it is solved, `Solver` what does. `Solver.run` goes on from where it stands and
-returns a status; it cannot fail on input, which `sl1max.inputs` has seen to. Between two runs a problem may be given
+returns a status; it cannot fail on input, which `sl1max._data.inputs` has seen to. Between two runs a problem may be given
 other targets, masses, penalties or offsets on the same columns (`Problem.change`, then `Solver.restart`).
 """
 from cpython.exc cimport PyErr_CheckSignals

@@ -1,0 +1,1 @@
+"""Training sets: validation, conversion, sums per class, penalties."""

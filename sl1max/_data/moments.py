@@ -1,0 +1,156 @@
+"""What the training set says: the mass of every class, and the sum of every feature over it.
+
+A block is the pair (c, side): class c itself (``IN_CLASS``) or, for independent classes, the examples outside
+it (``NON_CLASS``). Sums of all classes come from one sparse product; a dense row is made for one block at a
+time, so that no classes x features array exists.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._data.inputs import Data
+
+NON_CLASS, IN_CLASS = 0, 1
+
+ROUNDING = 1e-12  # what is left of a sum after subtracting all of it, relative to the sum
+CHUNK = 2_000_000  # entries of a sparse product between two chances for Ctrl-C
+FEW_CLASSES = 8  # whose counts take less time one by one, column by column, than by a sparse product
+
+
+class ClassSums:
+    """Sums over the cells of each block of every column of a matrix.
+
+    Parameters
+    ----------
+    matrix : csc_array or ndarray of shape (n_samples, n_features)
+    cells : csc_array of shape (n_samples, n_classes)
+    mass : ndarray of shape (n_samples,)
+    columns : Columns, optional
+        The same as the matrix, where all sums are counts: exact, in whatever order they are added up.
+
+    Attributes
+    ----------
+    by_class : csc_array or ndarray of shape (n_features, n_classes)
+        Sums over the cells of each class.
+    """
+
+    def __init__(self, matrix, cells, mass, columns=None):
+        if columns is not None and cells.shape[1] <= FEW_CLASSES:
+            self._total = columns.total[:-1].copy()
+            self.by_class = columns.means(np.ascontiguousarray(cells.toarray().T)).T
+        elif sparse.issparse(matrix):
+            cells = cells.tocsr()
+            self._total = np.concatenate([columns.T @ mass for columns in column_chunks(matrix)])
+            self.by_class = sum_by_class(matrix, cells)
+        else:
+            self._total = matrix.T @ mass
+            self.by_class = np.asfortranarray((cells.T @ matrix).T)
+
+    def block(self, c, side, cols=None):
+        """Sums over block (c, side), a new array (n_features,); or those of some columns. c is None: of no example."""
+        total = self._total if cols is None else self._total[cols]
+        in_class = np.zeros(len(total)) if c is None else self._in_class(c, cols)
+        if side == IN_CLASS:
+            return in_class
+        rest = total - in_class
+        rest[np.abs(rest) <= ROUNDING * np.abs(total)] = 0
+        return rest
+
+    def _in_class(self, c, cols):
+        if not sparse.issparse(self.by_class):
+            return self.by_class[:, c].copy() if cols is None else self.by_class[cols, c]
+        stored = slice(self.by_class.indptr[c], self.by_class.indptr[c + 1])
+        indices, values = self.by_class.indices[stored], self.by_class.data[stored]
+        if cols is None:
+            in_class = np.zeros(len(self._total))
+            in_class[indices] = values
+            return in_class
+        if not len(indices):
+            return np.zeros(len(cols))
+        place = np.minimum(np.searchsorted(indices, cols), len(indices) - 1)
+        return np.where(indices[place] == cols, values[place], 0.0)
+
+
+def sum_by_class(matrix, cells):
+    """matrix.T @ cells of a csc_array and a csr_array, as a csc_array (n_features, n_classes), its indices sorted.
+
+    Sums that are exactly zero are not stored.
+    """
+    by_class = [columns.T @ cells for columns in column_chunks(matrix)]
+    by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
+    by_class.sort_indices()
+    return by_class
+
+
+def column_chunks(matrix):
+    """A csc_array in pieces of whole columns."""
+    n_features = matrix.shape[1]
+    if matrix.nnz <= CHUNK:
+        yield matrix
+        return
+    ends = np.searchsorted(matrix.indptr, np.arange(CHUNK, matrix.nnz, CHUNK))
+    edges = np.unique(np.concatenate([[0], ends, [n_features]]))
+    for low, high in itertools.pairwise(edges):
+        yield matrix[:, low:high]
+
+
+class Moments:
+    """Mass and feature sums of every block.
+
+    Attributes
+    ----------
+    mass : float
+        Total weight of the examples: m, their number, when there are no weights.
+    class_prior : ndarray of shape (n_classes,)
+        Share of each class in the mass.
+    cells : csc_array of shape (n_samples, n_classes)
+        Weight of every cell.
+    """
+
+    def __init__(self, data: Data):
+        self.mass = data.mass.sum()
+        self.cells = data.labels.copy()
+        self.cells.data *= data.mass[self.cells.indices]
+        self._class_mass = np.asarray(self.cells.sum(axis=0)).ravel()
+        self.class_prior = self._class_mass / self.mass
+        counts = data.binary and (data.mass == 1).all() and (self.cells.data == 1).all()
+        self.sums = ClassSums(data.matrix, self.cells, data.mass, data.columns if counts else None)
+        self._data = data
+
+    def features(self, c):
+        """Features with a nonzero value in an example of class c, ascending; None if the matrix is dense."""
+        if self._pattern is None:
+            return None
+        return self._pattern.indices[self._pattern.indptr[c] : self._pattern.indptr[c + 1]]
+
+    @cached_property
+    def _pattern(self):
+        """Which class has which feature: (n_features, n_classes).
+
+        It comes from the positions of nonzeros, not from sums of values, which may cancel or underflow. Sums of ones
+        with positive weights cannot: they have this pattern themselves.
+        """
+        if self._data.binary:
+            return self.sums.by_class if sparse.issparse(self.sums.by_class) else None
+        matrix = self._data.matrix
+        if not sparse.issparse(matrix):
+            return None
+        ones = np.ones(matrix.nnz, np.int8)
+        counts = (self.cells > 0).astype(np.int32).tocsr()
+        return sum_by_class(sparse.csc_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape), counts)
+
+    def block_mass(self, c, side):
+        return self._class_mass[c] if side == IN_CLASS else self.mass - self._class_mass[c]
+
+    def block_prior(self, c, side):
+        return self.block_mass(c, side) / self.mass
+
+
+def weigh(values, mass):
+    """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
+    return np.einsum("...i,i->...", values, mass)

@@ -1,0 +1,133 @@
+"""The rules that turn beta into one penalty per class and feature, beta_cj."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._data.inputs import Data
+from sl1max._data.moments import IN_CLASS, ClassSums, Moments
+
+
+class Penalties:
+    """beta_cj of every block of classes, one row at a time.
+
+    With m the total weight of the examples, for class-conditional models that of the class's own examples:
+
+    - ``"count"``: beta / m;
+    - ``"deviation"``: beta sigma_cj / sqrt(m), sigma_cj the standard deviation of the feature under the
+      empirical distribution of the model: over the class's own examples (class-conditional), else over all
+      cells, the feature being zero outside its class. It is at least that of a feature seen once,
+      range sqrt(1/m (1 - 1/m)), and half the range for m below 2, so that a feature that the class lacks, or
+      has in all its examples, does not go unpenalised.
+
+    A feature that cannot differ between the cells of a block has no effect and is left out (inf).
+
+    Parameters
+    ----------
+    data, moments : the training set
+    distribution, beta_rule : str
+    beta : ndarray of shape (), (n_features,) or (n_classes, n_features)
+        Entries of 0 stay 0 (unpenalised), inf stays inf (leave out).
+    """
+
+    def __init__(self, data: Data, moments: Moments, distribution, beta, beta_rule):
+        self._moments = moments
+        self._beta = beta
+        self._rule = beta_rule
+        self._within_class = distribution == "class-conditional"
+        self._of_none = {}
+        low, high = data.columns.low[:-1], data.columns.high[:-1]
+        if not self._within_class:
+            low, high = np.minimum(low, 0), np.maximum(high, 0)
+        self._range = high - low
+        if beta_rule == "deviation":
+            self._set_up_deviation(data, low, high)
+
+    def _set_up_deviation(self, data, low, high):
+        """Moments of the columns, shifted and scaled to [-1, 1] so that nothing is lost to rounding."""
+        if data.binary:
+            self._scale = np.ones(len(low))
+            self._first = self._second = self._moments.sums
+            return
+        shift = low if self._within_class else np.zeros(len(low))
+        if sparse.issparse(data.matrix):
+            shift = np.where(np.diff(data.matrix.indptr) == data.matrix.shape[0], shift, 0)
+        self._scale = np.maximum(high - shift, shift - low)
+        self._scale[self._scale == 0] = 1
+        unit = scale_columns(data.matrix, shift, self._scale)
+        self._first = ClassSums(unit, self._moments.cells, data.mass)
+        self._second = ClassSums(square(unit), self._moments.cells, data.mass)
+
+    def on(self, data: Data, moments: Moments) -> Penalties:
+        """The same rule on other examples of the same classes."""
+        return Penalties(data, moments, "class-conditional" if self._within_class else "", self._beta, self._rule)
+
+    def block(self, c, side, cols=None):
+        """beta_cj of block (c, side), a new array (n_features,); or those of some columns.
+
+        Features that the class lacks have what a class without examples would have: only the others are computed.
+        """
+        mass = self._mass_of(c, side)
+        if cols is not None or self._rule != "deviation" or self._beta.ndim == 2:
+            return self._at(c, side, mass, cols)
+        features = self._moments.features(c)
+        if features is None:
+            return self._at(c, side, mass, None)
+        beta = self._at(None, side, mass, None) if self._within_class else self._lacking(side).copy()
+        beta[features] = self._at(c, side, mass, features)
+        return beta
+
+    @property
+    def some_free(self) -> bool:
+        """Whether some weight has no penalty."""
+        return bool((self._beta == 0).any())
+
+    def _mass_of(self, c, side):
+        return self._moments.block_mass(c, side) if self._within_class else self._moments.mass
+
+    def _lacking(self, side):
+        """beta_cj of a class without examples, over the mass of all."""
+        if side not in self._of_none:
+            self._of_none[side] = self._at(None, side, self._moments.mass, None)
+        return self._of_none[side]
+
+    def _at(self, c, side, mass, cols):
+        """beta_cj of some columns, or of all; c is None: of a class without examples."""
+        reach = _take(self._range, cols)
+        unit = 1 / mass if self._rule == "count" else self._deviation(c, side, mass, cols) / np.sqrt(mass)
+        varies = reach > 0
+        beta = self._beta[c] if self._beta.ndim == 2 else self._beta
+        beta = _take(beta, cols) if beta.ndim else beta
+        if np.ndim(unit):
+            unit = np.where(varies, unit, 1)
+        return np.where(varies, beta * unit, np.inf)
+
+    def _deviation(self, c, side, mass, cols):
+        seen_once = 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
+        if c is None and side == IN_CLASS:
+            return seen_once * _take(self._range, cols)
+        mean = self._first.block(c, side, cols) / mass
+        variance = self._second.block(c, side, cols) / mass - mean**2
+        spread = _take(self._scale, cols) * np.sqrt(np.maximum(variance, 0))
+        return np.maximum(spread, seen_once * _take(self._range, cols))
+
+
+def _take(values, cols):
+    return values if cols is None else values[cols]
+
+
+def scale_columns(matrix, shift, scale):
+    """(matrix - shift) / scale, where shift is 0 in every column with zeros that are not stored."""
+    if not sparse.issparse(matrix):
+        return (matrix - shift) / scale
+    column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+    data = (matrix.data - shift[column]) / scale[column]
+    return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def square(matrix):
+    """Its values squared, in the same places."""
+    if not sparse.issparse(matrix):
+        return matrix * matrix
+    return sparse.csc_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -1,0 +1,1 @@
+"""Solving the problems of a model: threads, other processes, checkpoints, progress."""

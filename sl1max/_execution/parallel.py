@@ -1,0 +1,376 @@
+"""Solving the problems of a model: in threads of this process or, through joblib, by workers elsewhere.
+
+Problems are independent of each other, and what is solved is kept as it comes: an error in one of them, a worker
+that dies or Ctrl-C takes nothing from the others. The longest come first, so that no processor idles at the end.
+
+Threads are the default. Where ``joblib.parallel_config`` names an engine without shared memory ("dask", "ray",
+"loky"), the training set is sent to its workers once and the problems in groups, the short ones together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import uuid
+import warnings
+from collections import deque
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._execution.monitor import Monitor
+
+GROUPS_PER_WORKER = 16
+LARGEST_GROUP = 64
+AHEAD = 24  # groups sent before they are needed; dask takes data from workers when fewer than 20 tasks wait for it
+ROUND_PER_WORKER = 8  # groups, for engines that give back nothing before all is done
+# What joblib's engines raise when a worker is gone, with what it held; by name, so that none need be imported.
+WORKER_DEATHS = {
+    "ActorDiedError", "CancelledError", "CommClosedError", "FutureCancelledError", "KilledWorker", "LostWorkerError",
+    "NodeDiedError", "OutOfMemoryError", "RayActorError", "TerminatedWorkerError", "WorkerCrashedError",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a problem has no solution: the type and the text of the error."""
+
+    kind: str
+    text: str
+
+    def __str__(self):
+        return f"{self.kind}: {self.text}" if self.text else self.kind
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What became of the problems, by their number in ``plans``."""
+
+    plans: list
+    solved: dict[int, Any] = field(default_factory=dict)
+    failed: dict[int, Failure] = field(default_factory=dict)
+    interrupt: KeyboardInterrupt | None = None
+
+    @property
+    def solutions(self) -> list:
+        """In the order of the plans, as far as there are some."""
+        return [self.solved[k] for k in sorted(self.solved)]
+
+    @property
+    def missing(self) -> list:
+        """The plans without a solution."""
+        return [plan for k, plan in enumerate(self.plans) if k not in self.solved]
+
+
+def solve_all(reduction, monitor: Monitor, n_jobs, journal=None) -> Outcome:
+    """Solve the problems of a model.
+
+    Parameters
+    ----------
+    reduction : Reduction, or what stands in its place
+    monitor : Monitor
+    n_jobs : int or None
+    journal : Journal, optional
+        Where solutions are written, and where those of an earlier call come from.
+
+    Returns
+    -------
+    Outcome
+        Ctrl-C is noted there, not raised.
+    """
+    work = Work(reduction, monitor, journal)
+    labels = [reduction.class_label(plan) for plan in work.outcome.plans]
+    with monitor.watching(labels, work.efforts, list(work.outcome.solved)):
+        try:
+            _run(work, n_jobs)
+        except KeyboardInterrupt as error:
+            monitor.interrupt = error
+            monitor.stop[0] = 1
+            work.wait()
+        except BaseException:
+            monitor.stop[0] = 1
+            raise
+    work.outcome.interrupt = monitor.interrupt
+    return work.outcome
+
+
+def _run(work, n_jobs):
+    order = work.order()
+    nobody_configured = n_jobs in (None, 1) and "joblib" not in sys.modules
+    if len(order) <= 1 or nobody_configured:
+        work.monitor.n_threads = n_threads_of(n_jobs)
+        for k in order:
+            work.solve(k)
+        return
+    from joblib.parallel import Parallel, delayed, get_active_backend  # a tenth of a second
+
+    backend, _ = get_active_backend(prefer="threads")
+    if getattr(backend, "supports_sharedmem", False):
+        work.reduction.data.columns  # noqa: B018  made here, not by several threads at once
+        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work.solve)(k) for k in order)
+    else:
+        Elsewhere(work, backend, n_jobs).run(order)
+
+
+def n_threads_of(n_jobs) -> int:
+    """What n_jobs means for a problem that is alone: -1 all processors, -2 all but one."""
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
+    return max((os.cpu_count() or 1) + 1 + n_jobs, 1)
+
+
+class Work:
+    """The problems with what has been found so far."""
+
+    def __init__(self, reduction, monitor, journal=None):
+        self.reduction = reduction
+        self.monitor = monitor
+        self.journal = journal
+        self.outcome = Outcome(reduction.plans(monitor.algorithm))
+        self.efforts = [reduction.effort(plan) for plan in self.outcome.plans]
+        self.begun = {}  # solutions of an earlier call to go on from
+        self._n_running = 0
+        self._changed = threading.Condition()
+        if journal is not None:
+            found = journal.solutions(self.outcome.plans)
+            self.outcome.solved = {k: found[k] for k in found if found[k].is_final(monitor.max_iter)}
+            self.begun = {k: found[k] for k in found if k not in self.outcome.solved}
+
+    def order(self):
+        """The numbers of the open problems, longest first."""
+        still_open = [k for k in range(len(self.outcome.plans)) if k not in self.outcome.solved]
+        return sorted(still_open, key=lambda k: -self.efforts[k])
+
+    def solve(self, k):
+        """Solve one problem in this process."""
+        with self._changed:
+            self._n_running += 1
+        try:
+            note = None if self.journal is None else self.journal.note_taker(k)
+            found = attempt(self.reduction, self.outcome.plans[k], self.monitor, self.begun.get(k), note)
+            if found is not None:
+                self.keep(k, found)
+        finally:
+            with self._changed:
+                self._n_running -= 1
+                self._changed.notify_all()
+
+    def wait(self):
+        """Until no thread solves any more, after they were told to stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_running == 0)
+
+    def keep(self, k, found):
+        """Take in a solution or a failure."""
+        with self._changed:
+            if isinstance(found, Failure):
+                self.outcome.failed[k] = found
+                return
+            self.outcome.solved[k] = found
+        if self.journal is not None:
+            self.journal.add(k, found)
+
+
+def attempt(reduction, plan, monitor, begun=None, note=None):
+    """A solution, None if the fit was stopped before it began, or the failure that came instead."""
+    try:
+        return reduction.solve(plan, monitor, begun, note)
+    except Exception as error:
+        if monitor.stop[0]:  # the callback's
+            raise
+        return Failure(type(error).__name__, str(error))
+
+
+# Elsewhere
+
+
+class Shared:
+    """A training set on its way to other processes.
+
+    Engines that unpickle the arguments of every task get the same object again, if ``keep`` is true.
+    """
+
+    def __init__(self, reduction, settings, keep, token=None):
+        self.reduction = reduction
+        self.settings = settings
+        self.keep = keep
+        self.token = token or uuid.uuid4().hex
+
+    def __reduce__(self):
+        return restore, (self.reduction, self.settings, self.keep, self.token)
+
+    def __sizeof__(self):
+        """Bytes of the matrix, most of what is sent."""
+        matrix = self.reduction.data.matrix
+        arrays = (matrix.indptr, matrix.indices, matrix.data) if sparse.issparse(matrix) else (matrix,)
+        return sum(array.nbytes for array in arrays)
+
+    def __dask_tokenize__(self):
+        return self.token
+
+
+_last = {}  # the training set that came to this process last, by its token
+_making_columns = threading.Lock()
+
+
+def restore(reduction, settings, keep, token) -> Shared:
+    """A `Shared` in another process."""
+    if token in _last:
+        return _last[token]
+    _last.clear()
+    shared = Shared(reduction, settings, keep, token)
+    if keep:
+        _last[token] = shared
+    return shared
+
+
+def solve_group(shared: Shared, group) -> list:
+    """Solve some problems in a worker; the result has their numbers and solutions or failures."""
+    with _making_columns:
+        shared.reduction.data.columns  # noqa: B018
+    found = []
+    for k, plan, begun in group:
+        monitor = Monitor(**shared.settings)
+        found.append((k, attempt(shared.reduction, plan, monitor, begun)))
+    return found
+
+
+class Elsewhere:
+    """The workers of an engine without shared memory.
+
+    When a worker dies, and the engine does not see to it by itself, the problems that were under way are tried
+    again after all others, one by one: a problem that is alone when its worker dies is to blame.
+    """
+
+    def __init__(self, work: Work, backend, n_jobs):
+        self._work = work
+        self._backend = backend
+        self._n_jobs = n_jobs
+        self._is_dask = hasattr(backend, "client")
+        self._streams = backend.supports_return_generator
+        self._shared = self._share()
+
+    def _share(self):
+        return Shared(self._work.reduction, self._work.monitor.settings, keep=not self._is_dask)
+
+    def run(self, order):
+        n_workers = self._backend.effective_n_jobs(self._n_jobs)
+        groups = deque(make_groups(order, self._work.efforts, n_workers))
+        suspects = []
+        while groups:
+            # Engines that give back nothing before all is done get a part at a time.
+            size = len(groups) if self._streams else min(ROUND_PER_WORKER * n_workers, len(groups))
+            part = deque(groups.popleft() for _ in range(size))
+            lost, _ = self._solve(part)
+            suspects += lost
+            groups.extendleft(reversed(part))
+        for k in (k for group in suspects for k in group):
+            self._solve_alone(k)
+
+    def _solve_alone(self, k):
+        """Solve a problem that was under way when a worker died; twice, since that may have been by chance again."""
+        for _ in range(2):
+            lost, death = self._solve(deque([[k]]))
+            if not lost:
+                return
+        why = " ".join(str(death).split())
+        self._work.keep(k, Failure(type(death).__name__, f"its worker died ({why})"))
+
+    def _solve(self, groups):
+        """Solve groups until they are used up or a worker dies; returns those lost with it, and the error."""
+        from joblib import Parallel
+
+        sent = []
+        return_as = "generator_unordered" if self._streams else "list"
+        ahead = AHEAD if self._is_dask else 0
+        with self._engine(), contextlib.ExitStack() as ending:
+            try:
+                parallel = Parallel(
+                    n_jobs=self._n_jobs, batch_size=1, return_as=return_as, pre_dispatch=f"{ahead} + 2 * n_jobs"
+                )
+                found = parallel(self._tasks(groups, sent))
+                if self._streams:
+                    ending.callback(close_quietly, found)
+                for results in found:
+                    self._keep(results)
+            except Exception as error:
+                if not is_death(error):
+                    raise
+                return [group for group in sent if not self._is_done(group)], error
+        return [], None
+
+    @contextlib.contextmanager
+    def _engine(self):
+        """joblib set up so that every worker of a cluster has the training set, as long as one of them lives."""
+        if not self._is_dask:
+            yield
+            return
+        from joblib.parallel import get_active_backend, parallel_config
+
+        given = self._backend
+        self._shared = self._share()  # under a name of its own: what the cluster has of an earlier one may be going
+        with parallel_config(
+            "dask", client=given.client, scatter=[self._shared],
+            wait_for_workers_timeout=given.wait_for_workers_timeout, **given.submit_kwargs,
+        ):  # fmt: skip
+            backend, _ = get_active_backend()
+            n_workers = backend.effective_n_jobs
+            backend.effective_n_jobs = lambda n_jobs: max(
+                n_workers(n_jobs), 2
+            )  # joblib itself would do the work of one
+            try:
+                yield
+            finally:
+                backend.data_futures.clear()  # the workers need not keep it until this process collects garbage
+
+    def _tasks(self, groups, sent):
+        from joblib import delayed
+
+        while groups:
+            group = groups.popleft()
+            sent.append(group)
+            work = self._work
+            yield delayed(solve_group)(self._shared, [(k, work.outcome.plans[k], work.begun.get(k)) for k in group])
+
+    def _keep(self, results):
+        work = self._work
+        for k, found in results:
+            work.keep(k, found)
+            if not isinstance(found, Failure):
+                progress = work.reduction.last_progress(found, work.monitor.tol)
+                work.monitor.report(progress, found.status, True, work.efforts[k])
+
+    def _is_done(self, group):
+        outcome = self._work.outcome
+        return all(k in outcome.solved or k in outcome.failed for k in group)
+
+
+def close_quietly(found):
+    """End a generator of joblib's, without its warning of tasks that are cancelled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found.close()
+
+
+def is_death(error) -> bool:
+    """Whether an error of an engine says that a worker is gone."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, BrokenExecutor) or bool(names & WORKER_DEATHS)
+
+
+def make_groups(order, efforts, n_workers) -> list[list[int]]:
+    """Problems in the given order, the short ones together: each group a small share of a worker's part."""
+    share = np.sum([efforts[k] for k in order]) / (GROUPS_PER_WORKER * max(n_workers, 1))
+    groups, effort = [], np.inf
+    for k in order:
+        if effort + efforts[k] > share or len(groups[-1]) == LARGEST_GROUP:
+            groups.append([])
+            effort = 0.0
+        groups[-1].append(k)
+        effort += efforts[k]
+    return groups

@@ -1,0 +1,565 @@
+"""From a training set to problems for the core, and from their solutions to one model.
+
+What the five models differ in is which blocks of cells share a problem and how these are normalised:
+
+========================  ==========================================================================
+conditional, independent  one per class: the difference of the class's and its non-class's weights
+conditional, exclusive    two classes: the same, the second against the first; else one problem, of many classes
+                          solved class by class
+class-conditional         one per class
+joint with intercept      separates: one class-conditional problem per block, with beta_cj / p~(c)
+joint without intercept   exclusive: one problem; independent: one per class, with its non-class
+========================  ==========================================================================
+
+The sequential solver follows the paper and gives the non-class, or the first of two classes, its own weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._core._solver import Problem, Solver
+from sl1max._data.inputs import Data, take_rows
+from sl1max._data.moments import IN_CLASS, NON_CLASS, Moments, weigh
+from sl1max._data.penalties import Penalties
+from sl1max._execution.monitor import FitProgress, Monitor
+from sl1max._solvers.grouped_rows import MOST_EXAMPLES, MergedSolver
+from sl1max._solvers.many_classes import ByClassSolver, ClassTasks
+from sl1max.model._model import Model
+
+# Classes x examples from which on exclusive classes are solved one by one. All at once take 32 bytes for each of them,
+# two gigabytes here.
+MANY_CELLS = 1 << 26
+# Exclusive classes, one by one, begin with a model of one in so many examples, if these are enough, that is trained as
+# long as a pass makes the objective fall to less than this share of it.
+COARSER = 8
+LEAST_ROWS = 10_000
+COARSE_FALL = 0.98
+COARSE_TOL = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One problem, before its arrays are made.
+
+    Attributes
+    ----------
+    group : int
+        Problems of one group share one objective: a class, or 0 when all classes do.
+    blocks : tuple of (c, side)
+    pooled : bool
+        One normaliser over the examples, not one per example.
+    rival : (c, side) or None
+        The block whose scores are subtracted, so that it needs no weights of its own.
+    own_mass : bool
+        Means are over the block's own examples, not over all.
+    """
+
+    group: int
+    blocks: tuple
+    pooled: bool
+    rival: tuple | None = None
+    own_mass: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What is kept of a solver; ``rows`` holds (block, columns, weights), ``intercept`` a value per block."""
+
+    plan: Plan
+    rows: list
+    intercept: np.ndarray
+    log_z: float
+    objective: float
+    objective_zero: float
+    dual_gap: float
+    n_iter: int
+    status: str
+
+    def is_final(self, max_iter) -> bool:
+        """Whether there is nothing to go on with."""
+        return self.status in ("converged", "stalled") or (self.status == "running" and self.n_iter >= max_iter)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A training set with the model to be fitted to it."""
+
+    data: Data
+    moments: Moments
+    penalties: Penalties
+    distribution: str
+    fit_intercept: bool
+    warm_start: Model | None
+
+    @property
+    def separates(self):
+        """The joint model falls into one class-conditional problem per block."""
+        return self.distribution == "joint" and self.fit_intercept
+
+    @property
+    def memory_advice(self):
+        """What helps when there is no memory to solve a problem."""
+        if self.data.exclusive and self.distribution != "class-conditional" and not self.separates:
+            return 'train on fewer examples, features or classes, or with classes="independent", one class at a time'
+        return "lower n_jobs, raise beta, or train on fewer examples"
+
+    # Data to problems
+
+    def plans(self, algorithm):
+        """The problems to solve, in class order."""
+        classes = [int(c) for c in np.flatnonzero(self.data.constant == 0)]
+        if self.distribution == "class-conditional":
+            return [Plan(c, ((c, IN_CLASS),), pooled=True, own_mass=True) for c in classes]
+        if self.data.exclusive:
+            together = [tuple((c, IN_CLASS) for c in classes)]
+        else:
+            together = [((c, IN_CLASS), (c, NON_CLASS)) for c in classes]
+        groups = [0] if self.data.exclusive else classes
+        if self.separates:
+            return [
+                Plan(group, (block,), pooled=True, own_mass=True)
+                for group, blocks in zip(groups, together, strict=True)
+                for block in blocks
+            ]
+        pooled = self.distribution == "joint"
+        if pooled or algorithm == "sequential" or len(together[0] if together else ()) != 2:
+            return [Plan(group, blocks, pooled) for group, blocks in zip(groups, together, strict=True)]
+        # Of two exclusive classes the second is told from the first, as the class from its non-class.
+        pairs = [blocks[::-1] if self.data.exclusive else blocks for blocks in together]
+        return [
+            Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)
+        ]
+
+    def class_label(self, plan: Plan):
+        """The class whose problem it is; None when the classes are fitted together."""
+        together = self.data.exclusive and not plan.own_mass
+        return None if together else self.data.classes[plan.blocks[0][0]]
+
+    def zero_beta(self, plan: Plan) -> float:
+        """The least beta at which all weights of a problem are zero; for penalties of beta = 1."""
+        if self._goes_by_class(plan):
+            return self._by_class_solver(plan, tol=0.0).largest_ratio()
+        unit, emp_mean = self._beta(plan), self._emp_mean(plan)
+        solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
+        return float((np.abs(solver.expectations() - emp_mean) / unit).max())
+
+    def effort(self, plan: Plan) -> float:
+        """How long a problem may take, in no unit: it grows with the smaller of a block and the rest."""
+        own = self.moments.block_mass(*plan.blocks[0])
+        return float(np.sqrt(max(min(own, self.moments.mass - own), 1.0)))
+
+    def solve(self, plan: Plan, monitor: Monitor, begun: Solution | None = None, note=None) -> Solution | None:
+        """Make one problem, solve it and keep what the model needs; None if the fit was stopped before it began.
+
+        Parameters
+        ----------
+        plan : Plan
+        monitor : Monitor
+        begun : Solution, optional
+            Where to start.
+        note : callable, optional
+            Called between iterations with a function that makes a `Solution` of the weights so far.
+        """
+        if monitor.stop[0]:
+            return None
+        solver = self.make_solver(plan, monitor.algorithm, monitor.tol, begun, n_threads=monitor.n_threads)
+        n_before = 0 if begun is None else begun.n_iter
+        look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
+        status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
+        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
+            return begun  # in the middle of a change of rows, or hardly begun
+        return self.solution(plan, solver, status, n_before)
+
+    def make_solver(
+        self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False, n_threads=1
+    ) -> Solver:
+        """A solver of one problem, at the weights of an earlier solution or model if there is one.
+
+        If the problem changes later, it is a solver of all rows, that `change_solver` takes.
+        """
+        if not changes and algorithm == "newton" and self._goes_by_class(plan):
+            start = self._start(plan) if begun is None else self._start_again(plan, begun)
+            return self._by_class_solver(plan, tol, start, n_threads)
+        beta, emp_mean = self._beta(plan), self._emp_mean(plan)
+        start = self._start(plan) if begun is None else self._start_again(plan, begun)
+
+        def whole(start):
+            problem = self._problem(plan, emp_mean, beta)
+            return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
+
+        if changes or start is not None or algorithm != "newton" or not self._can_merge(plan, beta):
+            return whole(start)
+        return MergedSolver(
+            self.data.columns, emp_mean[0], beta[0], *self._class_target(plan, plan.blocks[0]),
+            self._common_base(plan), pooled=plan.pooled, intercept=self.fit_intercept and not plan.pooled, tol=tol,
+            whole=whole,
+        )  # fmt: skip
+
+    def _goes_by_class(self, plan):
+        """Whether it is a problem of exclusive classes that are too many to be solved all at once."""
+        return (
+            not plan.pooled
+            and len(plan.blocks) > 2
+            and len(plan.blocks) * len(self.data.mass) >= MANY_CELLS
+            and not self.data.columns.dense
+            and self.data.columns.nnz > 0
+            and self.data.offset is None
+            and not self.penalties.some_free
+            and (self.data.mass > 0).all()
+        )
+
+    def _by_class_solver(self, plan, tol, start=None, n_threads=1):
+        blocks = plan.blocks
+        prior = np.array([self.moments.block_prior(*block) for block in blocks])
+        tasks = ClassTasks(
+            prior=prior,
+            emp_mean=lambda b, cols=None: self.moments.sums.block(*blocks[b], cols) / self.moments.mass,
+            beta=lambda b, cols=None: self.penalties.block(*blocks[b], cols),
+            examples=lambda b: self._class_target(plan, blocks[b])[:2],
+        )
+        return ByClassSolver(
+            self.data.columns, tasks, self._base(plan), intercept=self.fit_intercept, tol=tol,
+            warm_start=start, n_threads=n_threads,
+            begin=partial(self._start_coarsely, plan, n_threads) if start is None and self._is_large else None,
+        )  # fmt: skip
+
+    def _start_coarsely(self, plan, n_threads, stop):
+        """Weights, as the solver takes them, of a model of some examples that is hardly trained; None if interrupted.
+
+        Of the objective they leave little for all examples to find, at a small part of the cost.
+        """
+        n_rows = len(self.data.mass)
+        rows = np.sort(np.random.default_rng(0).permutation(n_rows)[: n_rows // COARSER])
+        data = take_rows(self.data, rows)
+        moments = Moments(data)
+        coarse = replace(self, data=data, moments=moments, penalties=self.penalties.on(data, moments), warm_start=None)
+        (part,) = coarse.plans("newton")
+        solver = coarse._by_class_solver(part, COARSE_TOL, n_threads=n_threads)
+        before, status = np.inf, "running"
+        while status == "running" and solver.objective < COARSE_FALL * before:
+            before = solver.objective
+            status = solver.run(1, stop)
+        if status == "interrupted":
+            return None
+        number = {block: b for b, block in enumerate(plan.blocks)}
+        number = np.array([number[block] for block in part.blocks])
+        blocks, cols, values = solver.coefficients()
+        intercept = np.log([self.moments.block_prior(*block) for block in plan.blocks])
+        intercept[number] = solver.intercept()
+        return number[blocks].astype(np.int32), cols, values, intercept
+
+    def _can_merge(self, plan, beta):
+        """Whether many rows may be alike."""
+        _, *more = plan.blocks
+        return (
+            self.data.columns.indexed_by_rows
+            and not more
+            and (plan.pooled or (plan.rival is not None and len(self._held(plan.blocks[0][0])[0]) <= MOST_EXAMPLES))
+            and self.data.offset is None
+            and self._has_common_mass
+            and not (beta == 0).any()
+        )
+
+    @property
+    def _is_large(self):
+        return len(self.data.mass) >= COARSER * LEAST_ROWS
+
+    @cached_property
+    def _has_common_mass(self):
+        return bool((self.data.mass == self.data.mass[0]).all())
+
+    def _common_base(self, plan):
+        """`_base` of an example where it is that of all of them."""
+        return float(self.data.mass[0] / (1 if plan.pooled else self.moments.mass))
+
+    def change_solver(self, plan: Plan, solver: Solver):
+        """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
+        solver.problem.change(
+            self._emp_mean(plan),
+            self._beta(plan),
+            self._targets(plan),
+            self._base(plan),
+            self._offset(plan),
+        )
+        solver.restart()
+
+    def solution(self, plan: Plan, solver: Solver, status, n_before=0) -> Solution:
+        """What the model needs of a solver, whose first iteration came after ``n_before``."""
+        if status == "interrupted" and plan.pooled:
+            solver.expectations()  # makes Z that of the weights
+        share = self._offset_share(plan)
+        return Solution(
+            plan,
+            self._split(plan, *solver.coefficients()),
+            solver.intercept(),
+            solver.log_z + share,
+            solver.objective + share,
+            solver.objective_zero + share,
+            solver.dual_gap,
+            n_before + solver.n_iter,
+            status,
+        )
+
+    def last_progress(self, solution: Solution, tol) -> FitProgress:
+        """The last report of a problem that was solved elsewhere."""
+        offset = self._offset_share(solution.plan)
+        return FitProgress(
+            self.class_label(solution.plan),
+            solution.n_iter,
+            solution.objective - offset,
+            solution.dual_gap,
+            tol * abs(solution.objective_zero - offset),
+        )
+
+    def _problem(self, plan, emp_mean, beta):
+        return Problem(
+            self.data.columns,
+            emp_mean,
+            beta,
+            self._targets(plan),
+            self._base(plan),
+            pooled=plan.pooled,
+            reference=plan.rival is not None,
+            intercept=self.fit_intercept and not plan.pooled,
+            offset=self._offset(plan),
+        )
+
+    def _targets(self, plan):
+        return np.stack([self._target(plan, block) for block in plan.blocks])
+
+    def _base(self, plan):
+        """Mass of the examples: as base measure of one normaliser, or as their shares of the loss."""
+        return self.data.mass if plan.pooled else self.data.mass / self.moments.mass
+
+    def _emp_mean(self, plan):
+        """p~ of every feature (n_blocks, n_features)."""
+        return np.stack([self.moments.sums.block(*block) / self._mass(plan, block) for block in plan.blocks])
+
+    def _mass(self, plan, block):
+        return self.moments.block_mass(*block) if plan.own_mass else self.moments.mass
+
+    def _beta(self, plan):
+        """Penalties (n_blocks, n_features); a difference of two weights costs the smaller of the two."""
+        beta = np.stack([self.penalties.block(*block) for block in plan.blocks])
+        if plan.rival is not None:
+            np.minimum(beta, self.penalties.block(*plan.rival), out=beta)
+        if self.separates:
+            beta /= self.moments.block_prior(*plan.blocks[0])
+        return beta
+
+    def _target(self, plan, block):
+        """Empirical distribution of a block: over its cells (pooled), or its share of each example."""
+        rows, share = self._held(block[0])
+        target = np.zeros(len(self.data.mass))
+        target[rows] = share
+        if block[1] == NON_CLASS:
+            target = 1 - target
+        return target * self.data.mass / self._mass(plan, block) if plan.pooled else target
+
+    def _held(self, c):
+        """Examples of class c, and its share of each."""
+        labels = self.data.labels
+        held = slice(labels.indptr[c], labels.indptr[c + 1])
+        return labels.indices[held], labels.data[held]
+
+    def _class_target(self, plan, block):
+        """The same as `_target`: the examples of the class, what theirs is, and that of all others; one mass."""
+        rows, share = self._held(block[0])
+        unit = self.data.mass[0] / self._mass(plan, block) if plan.pooled else 1.0
+        if block[1] == NON_CLASS:
+            return rows.astype(np.int32), (1 - share) * unit, unit
+        return rows.astype(np.int32), share * unit, 0.0
+
+    def _offset(self, plan):
+        """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""
+        if self.data.offset is None:
+            return None
+        offset = self._stack_offsets(plan)
+        return offset - (self._level(plan) if plan.rival is None else self._block_offset(plan.rival))
+
+    def _stack_offsets(self, plan):
+        return np.stack([self._block_offset(block) for block in plan.blocks])
+
+    def _level(self, plan):
+        """What the offsets lie above zero, for every normaliser: log of the mean of their exponentials.
+
+        Without it the objective at weights zero is that of no offset, and so is the gap that tol asks for, whatever
+        the scale of q0; with a q0 that sums to one it would be zero.
+        """
+        offset = self._stack_offsets(plan)
+        top = offset.max() if plan.pooled else offset.max(axis=0)
+        if plan.pooled:
+            return top + np.log(weigh(np.exp(offset - top), self._base(plan)).mean() / self.moments.mass)
+        return top + np.log(np.exp(offset - top).mean(axis=0))
+
+    def _offset_share(self, plan):
+        """What the objective, and ln Z of a pooled problem, lost with what was subtracted from the offsets."""
+        if self.data.offset is None:
+            return 0.0
+        if plan.rival is not None:
+            return weigh(self._block_offset(plan.rival), self.data.mass) / self.moments.mass
+        return self._level(plan) if plan.pooled else weigh(self._level(plan), self.data.mass) / self.moments.mass
+
+    def _block_offset(self, block):
+        c, side = block
+        return self.data.offset[:, c] if side == IN_CLASS else np.zeros(len(self.data.mass))
+
+    def _start(self, plan):
+        """Weights and intercepts of the earlier model, as the solver takes them; block by block."""
+        if self.warm_start is None:
+            return None
+        lam = sparse.vstack([self._start_row(block) for block in plan.blocks], format="csr")
+        intercept = np.array([self._start_intercept(block) for block in plan.blocks])
+        if plan.rival is not None:
+            lam = lam - self._start_row(plan.rival)
+            intercept -= self._start_intercept(plan.rival)
+        lam.eliminate_zeros()
+        if plan.pooled or not self.fit_intercept:
+            intercept[:] = 0
+        blocks = np.repeat(np.arange(len(plan.blocks), dtype=np.int32), np.diff(lam.indptr))
+        return blocks, lam.indices.astype(np.int32), lam.data, intercept
+
+    def _start_again(self, plan, begun):
+        """Weights and intercepts of an earlier solution, as the solver takes them."""
+        cols = np.concatenate([cols for _, cols, _ in begun.rows])
+        values = np.concatenate([-values if block == plan.rival else values for block, _, values in begun.rows])
+        number = {block: b for b, block in enumerate(plan.blocks)} | {plan.rival: 0}
+        blocks = np.repeat([number[block] for block, _, _ in begun.rows], [len(cols) for _, cols, _ in begun.rows])
+        return blocks.astype(np.int32), cols, values, begun.intercept
+
+    def _start_row(self, block):
+        c, side = block
+        return self.warm_start.part(side)[[c]]
+
+    def _start_intercept(self, block):
+        c, side = block
+        value = self.warm_start.intercept[c]
+        return value if side == IN_CLASS and np.isfinite(value) else 0.0
+
+    def _split(self, plan, blocks, cols, values):
+        """(block, columns, weights) of a solution; a difference goes to the side that it costs least."""
+        order = np.lexsort((cols, blocks))
+        blocks, cols, values = blocks[order], cols[order], values[order]
+        if plan.rival is None:
+            edges = np.searchsorted(blocks, np.arange(len(plan.blocks) + 1))
+            parts = [slice(*edge) for edge in itertools.pairwise(edges)]
+            return [(block, cols[part], values[part]) for block, part in zip(plan.blocks, parts, strict=True)]
+        (block,) = plan.blocks
+        here = self.penalties.block(*block, cols) <= self.penalties.block(*plan.rival, cols)
+        return [(block, cols[here], values[here]), (plan.rival, cols[~here], -values[~here])]
+
+    # Solutions to model
+
+    @property
+    def _shape(self):
+        """Shape of the objective: one number, or one per class."""
+        shared = self.data.exclusive and self.distribution != "class-conditional"
+        return () if shared else (len(self.data.classes),)
+
+    def join(self, solutions, settings, missing=()) -> tuple[Model, list]:
+        """One model from all solutions, and how the solver ended for each of its objectives.
+
+        Classes with a plan among ``missing``, which have not been solved, have no weights and are never predicted.
+        """
+        absent = {c for plan in missing for c, _ in plan.blocks}
+        solutions = [solution for solution in solutions if absent.isdisjoint(c for c, _ in solution.plan.blocks)]
+        groups = [[] for _ in range(*self._shape or (1,))]
+        for solution in solutions:
+            groups[solution.plan.group].append(solution)
+        reports = [self._report(group, settings["tol"]) for group in groups]
+        for group in {plan.group for plan in missing}:
+            reports[group] = UNFINISHED | {"n_iter": reports[group]["n_iter"]}
+        parts = self._stack_rows(solutions, IN_CLASS), self._stack_rows(solutions, NON_CLASS)
+        exclusive = self.data.exclusive
+        model = Model(
+            distribution=self.distribution,
+            kind="exclusive" if exclusive else "independent",
+            indicator=self.data.indicator,
+            classes=self.data.classes,
+            weights=parts[0] if exclusive else (parts[0] - parts[1]).tocsr(),
+            parts=None if exclusive else parts,
+            intercept=self._join_intercepts(solutions, list(absent)),
+            log_z=self._join_log_z(groups, list(absent)),
+            class_prior=self.moments.class_prior,
+            mass=float(self.moments.mass),
+            **{name: self._shaped([report[name] for report in reports]) for name in REPORTED},
+            **settings,
+        )
+        return model, [report["status"] for report in reports]
+
+    def _report(self, group, tol):
+        """Objective, gap and so on of the problems that make up one objective.
+
+        A joint model that separates has the objective sum_c p~(c) L_c + H(p~(c)).
+        """
+        if not group:  # a constant class: uniform over the examples, or certain
+            objective = np.log(self.moments.mass) if self.distribution == "joint" else 0.0
+            report = dict.fromkeys(("objective", "objective_zero"), objective)
+            return report | {"dual_gap": 0.0, "n_iter": 0, "converged": True, "status": "converged"}
+        share, entropy = np.ones(len(group)), 0.0
+        if self.separates:
+            share = np.array([self.moments.block_prior(*solution.plan.blocks[0]) for solution in group])
+            entropy = -(share @ np.log(share))
+        report = {
+            name: float(share @ [getattr(solution, name) for solution in group])
+            for name in ("objective", "objective_zero", "dual_gap")
+        }
+        report["objective"] += entropy
+        report["objective_zero"] += entropy
+        report["n_iter"] = sum(solution.n_iter for solution in group)
+        open_ends = [solution.status for solution in group if solution.status != "converged"]
+        report["converged"] = not open_ends or report["dual_gap"] <= tol * abs(report["objective_zero"])
+        report["status"] = "converged" if report["converged"] else open_ends[0]
+        return report
+
+    def _shaped(self, values):
+        return np.array(values) if self._shape else values[0]
+
+    def _stack_rows(self, solutions, side):
+        """Weights of one side as a csr_array, a row per class."""
+        rows = [(np.empty(0, np.int32), np.empty(0))] * len(self.data.classes)
+        for solution in solutions:
+            for (c, row_side), cols, values in solution.rows:
+                if row_side == side:
+                    rows[c] = cols, values
+        cols, values = zip(*rows, strict=True)
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in cols])])
+        shape = len(self.data.classes), self.data.matrix.shape[1]
+        return sparse.csr_array((np.concatenate(values), np.concatenate(cols), indptr), shape=shape)
+
+    def _join_intercepts(self, solutions, absent):
+        """Constants of the decision function: of the class, less that of the non-class if it has one."""
+        intercept = np.zeros(len(self.data.classes))
+        intercept[self.data.constant > 0] = np.inf
+        intercept[self.data.constant < 0] = -np.inf
+        intercept[absent] = -np.inf
+        for solution in solutions:
+            for (c, side), value in zip(solution.plan.blocks, solution.intercept, strict=True):
+                if solution.plan.own_mass:
+                    value = np.log(self.moments.block_prior(c, side)) - solution.log_z
+                intercept[c] += value if side == IN_CLASS else -value
+        if self.distribution == "conditional" and self.data.exclusive:
+            intercept -= intercept.mean()  # softmax knows them up to one constant
+        return intercept
+
+    def _join_log_z(self, groups, absent):
+        if self.distribution == "conditional":
+            return None
+        if self.separates:  # the intercepts make it 1
+            return self._shaped([0.0] * len(groups))
+        log_z = self._shaped([group[0].log_z if group else np.log(self.moments.mass) for group in groups])
+        if absent:
+            log_z[absent] = np.nan
+        return log_z
+
+
+REPORTED = ("objective", "objective_zero", "dual_gap", "n_iter", "converged")
+UNFINISHED = {
+    "objective": np.nan, "objective_zero": np.nan, "dual_gap": np.inf, "converged": False, "status": "unfinished",
+}  # fmt: skip

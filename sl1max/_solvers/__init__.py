@@ -1,0 +1,1 @@
+"""Solvers that are more than one compiled object: grouped rows, many classes."""

@@ -1,0 +1,559 @@
+"""AdaBoost with features as weak learners, one class against the others.
+
+The step of every round is kept, so that the model of the first k rounds is there for every k: with validation
+examples the rounds go on until their error has not become smaller for a while, and the best k is chosen without a
+second training.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from sl1max._core._boosting import Booster, weigh_idle
+from sl1max._data.inputs import Data, check_options, read_data
+from sl1max._data.moments import IN_CLASS, Moments
+from sl1max._execution.monitor import FitProgress, Monitor, print_line
+from sl1max._execution.parallel import solve_all
+from sl1max._models.reduction import Plan
+from sl1max.estimators._maxent import MaxentPredictor, weigh_classes
+from sl1max.model._model import BLOCK_CELLS, Matrix, Model
+from sl1max.training._early_stopping import check_patience, check_validation_set, model_error, split_validation
+from sl1max.training._fit import explaining_memory_errors, raise_failures, warn_constant
+
+LOSSES = ("logistic", "exponential")
+BOOST_OPTIONS = ("loss", "n_rounds", "fit_intercept", "smoothing", "n_jobs", "callback", "verbose")  # of an estimator
+FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
+KEPT_BYTES = 1 << 30  # of the states of all classes that are kept from one look to the next
+
+
+def boost(
+    X: Matrix,
+    y: Matrix,
+    *,
+    loss: str = "logistic",
+    n_rounds: int = 500,
+    fit_intercept: bool = True,
+    smoothing: float = 0.5,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
+) -> Rounds:
+    """Boost every class against the others.
+
+    Parameters
+    ----------
+    X, y, sample_weight :
+        As in `sl1max.fit`; an indicator must hold zeros and ones only.
+    loss, n_rounds, fit_intercept, smoothing, n_jobs, callback, verbose :
+        As in `AdaBoostClassifier`.
+
+    Returns
+    -------
+    Rounds
+
+    Examples
+    --------
+    >>> from sl1max.estimators._adaboost import boost
+    >>> rounds = boost([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"], n_rounds=20)
+    >>> rounds.model(5).predict([[1, 0], [0, 1]])
+    array(['spam', 'ham'], dtype='<U4')
+    """
+    check_options(n_jobs=n_jobs, callback=callback)
+    boosting = _read_boosting(X, y, n_rounds, loss, fit_intercept, smoothing, sample_weight)
+    return boosting.make_rounds(n_rounds, n_jobs, callback, verbose)
+
+
+def boost_early_stopping(
+    X: Matrix,
+    y: Matrix,
+    X_val: Matrix,
+    y_val: Matrix,
+    *,
+    n_rounds: int = 500,
+    n_iter_no_change: int = 10,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
+    **options: Any,
+) -> tuple[Rounds, np.ndarray, np.ndarray]:
+    """Boost every class against the others until the error on validation examples has not fallen for a while.
+
+    Parameters
+    ----------
+    X, y : training set, as in `sl1max.fit`
+    X_val, y_val : validation set, of the same form
+    n_rounds, n_iter_no_change, n_jobs, callback, verbose :
+        As in `AdaBoostClassifier`.
+    **options :
+        The others of `boost`.
+
+    Returns
+    -------
+    rounds : Rounds
+        All that were made.
+    looks : ndarray of int
+        The numbers of rounds that were looked at: 10, 20 and so on, from 100 on a tenth more each time.
+    errors : ndarray
+        Share of validation examples whose top class is not among theirs, after each of them.
+
+    Examples
+    --------
+    >>> from sl1max.estimators._adaboost import boost_early_stopping
+    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+    >>> rounds, looks, errors = boost_early_stopping(X, y, X, y, n_iter_no_change=2)
+    >>> looks.tolist(), errors.tolist()
+    ([10, 20, 30], [0.0, 0.0, 0.0])
+    """
+    check_options(n_jobs=n_jobs, callback=callback)
+    check_patience(n_iter_no_change)
+    boosting = _read_boosting(X, y, n_rounds, **options)
+    boosting.keep_states()
+    looks, errors, made = [], [], 0
+    for look in look_rounds(n_rounds):
+        if look > made:
+            made = look if boosting.has_states else min(max(look, 2 * made), n_rounds)
+            rounds = boosting.make_rounds(made, n_jobs, callback)
+        looks.append(min(look, rounds.n_rounds))
+        errors.append(model_error(rounds.first(looks[-1]), X_val, y_val))
+        least = int(np.argmin(errors))
+        if verbose:
+            print_line(
+                f"{looks[-1]} rounds: validation error {errors[-1]:.4f}, least {errors[least]:.4f} after {looks[least]}"
+            )
+        ended = looks[-1] == rounds.n_rounds and boosting.has_ended
+        if len(errors) - 1 - least >= n_iter_no_change or ended:
+            break
+    return rounds, np.array(looks), np.array(errors)
+
+
+def _read_boosting(
+    X, y, n_rounds, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None
+) -> Boosting:
+    """The training set, once all that was given has been checked."""
+    _check_boosting(loss, n_rounds, smoothing)
+    with explaining_memory_errors():
+        return Boosting(read_classes(X, y, sample_weight), loss, bool(fit_intercept), smoothing)
+
+
+def _check_boosting(loss, n_rounds, smoothing):
+    if loss not in LOSSES:
+        raise ValueError(f"loss={loss!r} is unknown: it must be one of {', '.join(map(repr, LOSSES))}")
+    if not isinstance(n_rounds, numbers.Integral) or n_rounds < 1:
+        raise ValueError(f"n_rounds={n_rounds!r} must be a positive integer")
+    if not isinstance(smoothing, numbers.Real) or not 0 <= smoothing < np.inf:
+        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The rounds of one class; column n_features is the intercept."""
+
+    c: int
+    cols: np.ndarray
+    deltas: np.ndarray
+    objective: float
+    status: str
+
+
+class Boosting:
+    """A training set with the loss to be boosted on it, and the rounds so far.
+
+    Stands where a `Reduction` stands in `solve_all`. A class goes on with its rounds from its state where that is kept,
+    and otherwise, as in another process, makes them anew: they come out the same.
+    """
+
+    memory_advice = "lower n_jobs, or train on fewer examples or features"
+
+    def __init__(self, data: Data, loss, fit_intercept, smoothing):
+        self.data = data
+        self.moments = Moments(data)
+        self.exponential = loss == "exponential"
+        self.fit_intercept = fit_intercept
+        self.smoothing = smoothing / self.moments.mass
+        self._mass = data.mass / self.moments.mass
+        data.columns.index_rows()
+        self._idle = weigh_idle(data.columns, self._mass)
+        self._made = {}  # the Steps of each class so far
+        self._states = {}  # the Booster of each class, where they are kept
+        self._keeps_states = False
+
+    def __getstate__(self):
+        """All but the states: in another process there are none to go on from, and none to keep."""
+        return self.__dict__ | {"_made": {}, "_states": {}, "_keeps_states": False}
+
+    def __setstate__(self, state):
+        """In another process the columns are made anew."""
+        self.__dict__.update(state)
+        self.data.columns.index_rows()
+
+    def keep_states(self):
+        """Keep the states of the classes between calls of `make_rounds`, if there is room for them."""
+        n_samples, n_features = self.data.matrix.shape
+        size = 48 * n_features + 56 * n_samples + 6 * self.data.columns.nnz  # bytes of a Booster, about
+        self._keeps_states = size * len(classes_to_train(self.data)) <= KEPT_BYTES
+
+    @property
+    def has_states(self) -> bool:
+        return bool(self._states)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no class has rounds left to make."""
+        return not self.plans("boosting")
+
+    def make_rounds(self, n_rounds, n_jobs=None, callback=None, verbose=0) -> Rounds:
+        """The first rounds of all classes; those made before count."""
+        monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
+        outcome = solve_all(self, monitor, n_jobs)
+        raise_failures(outcome, self, None)
+        self._made |= {steps.c: steps for steps in outcome.solutions}
+        return Rounds(self, [self._made[c] for c in sorted(self._made)])
+
+    def plans(self, algorithm):
+        """The classes whose rounds have not come to an end, in order."""
+        ended = {c for c, steps in self._made.items() if steps.status != "running"}
+        still_open = [c for c in classes_to_train(self.data) if c not in ended]
+        return [Plan(c, ((c, IN_CLASS),), pooled=False) for c in still_open]
+
+    def class_label(self, plan: Plan):
+        return self.data.classes[plan.group]
+
+    def effort(self, plan: Plan) -> float:
+        """Rounds of large classes touch more rows: of 260 examples they took about four times as long as of one."""
+        return 1.0 + np.log(len(self._examples(plan.group)))
+
+    def _examples(self, c) -> np.ndarray:
+        labels = self.data.labels
+        return labels.indices[labels.indptr[c] : labels.indptr[c + 1]]
+
+    def solve(self, plan: Plan, monitor: Monitor, begun=None, note=None) -> Steps | None:
+        """All rounds of one class; None if the fit was stopped. There is nothing to begin from, or to note."""
+        if monitor.stop[0]:
+            return None
+        booster = self._states.pop(plan.group, None) or self._begin(plan.group)
+        status = monitor.run(booster, self.class_label(plan))
+        if self._keeps_states and status == "running":
+            self._states[plan.group] = booster
+        return Steps(plan.group, *booster.steps(), booster.objective, status)
+
+    def _begin(self, c) -> Booster:
+        examples = self._examples(c)
+        signed_mass = -self._mass
+        signed_mass[examples] = self._mass[examples]
+        return Booster(
+            self.data.columns, self._idle, signed_mass, exponential=self.exponential,
+            intercept=self.fit_intercept, smoothing=self.smoothing,
+        )  # fmt: skip
+
+    def last_progress(self, steps: Steps, tol) -> FitProgress:
+        return FitProgress(self.data.classes[steps.c], len(steps.cols), steps.objective, np.nan, np.nan)
+
+
+class Rounds:
+    """The steps of all rounds of all classes, and the models that they make.
+
+    Attributes
+    ----------
+    n_rounds : int
+        The most that a class has had.
+    """
+
+    def __init__(self, boosting: Boosting, steps: list[Steps]):
+        self._boosting = boosting
+        self._steps = steps
+        self.n_rounds = max((len(found.cols) for found in steps), default=0)
+
+    def _weights(self, n_rounds: int) -> sparse.csr_array:
+        """What the first rounds make of the log-odds: weights (n_classes, n_features + 1).
+
+        The intercept is the last column. The exponential loss is least at half of the log-odds.
+        """
+        data = self._boosting.data
+        shape = len(data.classes), data.matrix.shape[1] + 1
+        rows = [np.full(len(found.cols[:n_rounds]), found.c) for found in self._steps]
+        cols = [found.cols[:n_rounds] for found in self._steps]
+        deltas = [found.deltas[:n_rounds] for found in self._steps]
+        if not rows:
+            return sparse.csr_array(shape)
+        cells = np.concatenate(rows), np.concatenate(cols)
+        scale = 2.0 if self._boosting.exponential else 1.0
+        weights = sparse.csr_array((scale * np.concatenate(deltas), cells), shape=shape)
+        if is_mirrored(data):
+            weights = sparse.vstack([-weights[[1]], weights[[1]]], format="csr")
+        weights.eliminate_zeros()
+        return weights
+
+    def model(self, n_rounds: int | None = None) -> Model:
+        """The model of the first rounds, or of all.
+
+        Its scores are log-odds, and its penalty is zero. Boosting has no certificate: ``dual_gap`` is NaN and
+        ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
+        """
+        n_rounds = self.n_rounds if n_rounds is None else n_rounds
+        model = self.first(n_rounds)
+        return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
+
+    def first(self, n_rounds: int) -> Model:
+        """As `model`, but ``objective`` is that of all rounds, which takes no pass over the examples."""
+        data, prior = self._boosting.data, self._boosting.moments.class_prior
+        weights = self._weights(n_rounds)
+        n_iter, converged, losses = self._collect()
+        return join_classes(
+            data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
+            objective=losses, objective_zero=self._prior_losses(prior),
+            n_iter=np.minimum(n_iter, n_rounds), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
+        )  # fmt: skip
+
+    def _collect(self):
+        """Number of rounds of each class, whether they were all made, and the loss after them."""
+        n_iter = np.zeros(len(self._boosting.data.classes), np.int64)
+        converged, losses = np.ones(len(n_iter), bool), np.zeros(len(n_iter))
+        for found in self._steps:
+            every = slice(None) if is_mirrored(self._boosting.data) else found.c
+            n_iter[every] = len(found.cols)
+            converged[every] = found.status != "stopped"
+            losses[every] = found.objective
+        return n_iter, converged, losses
+
+    def _prior_losses(self, prior):
+        """The least losses of a constant score; without an intercept that score is zero."""
+        if not self._boosting.fit_intercept:
+            prior = np.where(self._boosting.data.constant == 0, 0.5, prior)
+        if self._boosting.exponential:
+            return 2 * np.sqrt(prior * (1 - prior))
+        logs = np.log([np.where(prior > 0, prior, 1), np.where(prior < 1, 1 - prior, 1)])
+        return -(prior * logs[0] + (1 - prior) * logs[1])
+
+    def _losses(self, model):
+        """Mean loss of each class on the training set."""
+        data = self._boosting.data
+        X = data.matrix.tocsr() if sparse.issparse(data.matrix) else data.matrix
+        labels = data.labels.tocsr()
+        losses = np.zeros(model.n_classes)
+        size = max(1, BLOCK_CELLS // model.n_classes)
+        for first in range(0, X.shape[0], size):
+            block = slice(first, first + size)
+            margin = model.decision_function(X[block]) * (2 * labels[block].toarray() - 1)
+            loss = np.exp(-margin / 2) if self._boosting.exponential else np.logaddexp(0, -margin)
+            losses += data.mass[block] @ loss
+        return losses / data.mass.sum()
+
+
+def read_classes(X, y, sample_weight) -> Data:
+    """A training set whose classes are told from the others one by one."""
+    data = read_data(
+        X, y, distribution="conditional", classes="independent", multilabel="equal", solver="auto",
+        sample_weight=sample_weight, offset=None,
+    )  # fmt: skip
+    if (data.labels.data != 1).any():
+        raise ValueError("y has values other than 0 and 1: soft labels are for maximum entropy only")
+    warn_constant(data)
+    return data
+
+
+def is_mirrored(data):
+    """Whether there are two labels, of which the first is the second with the signs turned."""
+    return not data.indicator and len(data.classes) == 2
+
+
+def classes_to_train(data):
+    return [1] if is_mirrored(data) else np.flatnonzero(data.constant == 0).tolist()
+
+
+def join_classes(data, weights, intercept, **report) -> Model:
+    """The model of classes that were told from the others one by one, without a duality gap.
+
+    ``weights`` is a csr_array (n_classes, n_features), ``intercept`` (n_classes,); the rest is as in `Model`.
+    """
+    intercept = np.where(data.constant == 0, intercept, np.copysign(np.inf, data.constant))
+    return Model(
+        distribution="conditional",
+        kind="independent",
+        indicator=data.indicator,
+        classes=data.classes,
+        weights=weights,
+        parts=(weights, sparse.csr_array(weights.shape)),
+        intercept=intercept,
+        log_z=None,
+        mass=float(data.mass.sum()),
+        dual_gap=np.full(len(data.classes), np.nan),
+        beta_rule="count",
+        **report,
+    )
+
+
+def look_rounds(n_rounds):
+    """10, 20 and so on, from 100 on a tenth more each time, and n_rounds."""
+    looks = [min(FIRST_LOOK, n_rounds)]
+    while looks[-1] < n_rounds:
+        looks.append(min(looks[-1] + max(FIRST_LOOK, looks[-1] // 10), n_rounds))
+    return looks
+
+
+class AdaBoostClassifier(MaxentPredictor):
+    """AdaBoost on sparse features, with the logistic or the exponential loss.
+
+    Every class is boosted against the others. A round adds to one weight, that of the feature whose bound
+    promises the greatest decrease of the loss, the step 1/2 ln(W+ / W-): the sequential update of Collins,
+    Schapire and Singer. W+ and W- are the weights of the examples on which the feature is right and wrong,
+    an example weighing -loss'(margin) times the feature's absolute value. What regularises is the number of
+    rounds: choose it with ``early_stopping`` or by cross-validation.
+
+    Parameters
+    ----------
+    loss : {"logistic", "exponential"}
+        ln(1 + e^-z) or e^-z of the margin z.
+    n_rounds : int
+        Rounds for each class; with early stopping, at most.
+    fit_intercept : bool
+        Have a constant feature among the others.
+    smoothing : float
+        What is added to W+ and to W-, in examples, so that a feature seen on one side only has a finite step,
+        and a small one if it is rare.
+    class_weight : dict, "balanced" or list of dict, optional
+        As in `MaxentClassifier`.
+    early_stopping : bool
+        Set examples aside, or use those given to `fit`, and keep the first rounds that have the least share
+        of wrong top classes among them. The error is looked at after 10 rounds, 20 and so on, from 100 on after a
+        tenth more each time, and no more rounds are made when it has not become smaller for a while.
+    validation_fraction : float
+        Share of the examples that early stopping sets aside. Every class keeps a training example.
+    n_iter_no_change : int
+        Looks at the validation error without a smaller one after which early stopping ends the rounds.
+    n_jobs : int, optional
+        Threads, over classes and for predictions; the result does not depend on it.
+    callback : callable, optional
+        Called with a `FitProgress` every 100 rounds of a class and at their end, with early stopping at every look at
+        the validation error too; a true value ends the rounds of that class.
+    random_state : int or RandomState, optional
+        Draws the validation examples.
+    verbose : int
+        1: progress on stderr.
+
+    Attributes
+    ----------
+    model_ : Model
+        Conditional, independent classes; its scores are the log-odds of each class, which for the exponential
+        loss are twice the sums of the steps. ``objective`` is the mean loss, ``dual_gap`` is NaN.
+    n_rounds_ : int
+        Rounds that ``model_`` has: with early stopping, the number chosen.
+    validation_rounds_, validation_errors_ : ndarray
+        Early stopping only: numbers of rounds that were looked at, and the validation error of each.
+    classes_, coef_, sparse_coef_, intercept_, n_iter_, objective_, n_features_in_, feature_names_in_ :
+        As in `MaxentClassifier`.
+
+    See Also
+    --------
+    sl1max.make_classifier : One switch between learners.
+
+    References
+    ----------
+    M. Collins, R. E. Schapire and Y. Singer, Logistic regression, AdaBoost and Bregman distances, Machine
+    Learning 48, 2002. R. E. Schapire and Y. Singer, BoosTexter, Machine Learning 39, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sl1max import AdaBoostClassifier
+    >>> texts = ["wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price"]
+    >>> topics = ["grain", "grain", "metal", "metal", "grain", "metal"]
+    >>> model = make_pipeline(CountVectorizer(binary=True), AdaBoostClassifier(n_rounds=20)).fit(texts, topics)
+    >>> model.predict(["gold prices", "wheat"]).tolist()
+    ['metal', 'grain']
+    """
+
+    def __init__(
+        self,
+        *,
+        loss="logistic",
+        n_rounds=500,
+        fit_intercept=True,
+        smoothing=0.5,
+        class_weight=None,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        n_jobs=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.loss = loss
+        self.n_rounds = n_rounds
+        self.fit_intercept = fit_intercept
+        self.smoothing = smoothing
+        self.class_weight = class_weight
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Matrix,
+        y: Matrix,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Matrix | None = None,
+        y_val: Matrix | None = None,
+    ) -> Self:
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+            Labels, or an indicator of zeros and ones of the classes of each example.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the same as having the example twice.
+        X_val, y_val : as X and y, optional
+            Validation examples for early stopping, in place of a share of the training examples.
+
+        Returns
+        -------
+        AdaBoostClassifier
+            Itself.
+        """
+        check_validation_set(X_val, y_val, self.early_stopping)
+        X, y = self._read_training_set(X, y, sample_weight)
+        weight = weigh_classes(self.class_weight, y, sample_weight)
+        self._sparse_labels = sparse.issparse(y)
+        if X_val is not None:
+            X_val, y_val = self._read_validation_set(X_val, y_val, y)
+        elif self.early_stopping:
+            train, held = split_validation(y, self.validation_fraction, check_random_state(self.random_state))
+            X, y, X_val, y_val = X[train], y[train], X[held], y[held]
+            weight = None if weight is None else np.asarray(weight)[train]
+        options = {name: getattr(self, name) for name in BOOST_OPTIONS} | {"sample_weight": weight}
+        for name in ("validation_rounds_", "validation_errors_"):
+            self.__dict__.pop(name, None)
+        if self.early_stopping:
+            self._boost_early_stopping(X, y, X_val, y_val, options)
+        else:
+            rounds = boost(X, y, **options)
+            self.n_rounds_, self.model_ = rounds.n_rounds, rounds.model()
+        return self
+
+    def _boost_early_stopping(self, X, y, X_val, y_val, options):
+        rounds, looks, errors = boost_early_stopping(
+            X, y, X_val, y_val, n_iter_no_change=self.n_iter_no_change, **options
+        )
+        best = errors.argmin()
+        self.n_rounds_ = int(looks[best])
+        self.validation_rounds_, self.validation_errors_ = looks, errors
+        self.model_ = rounds.model(self.n_rounds_)
+        if self.verbose:
+            print_line(f"{self.n_rounds_} of {rounds.n_rounds} rounds: validation error {errors[best]:.4f}")

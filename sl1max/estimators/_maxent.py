@@ -1,0 +1,412 @@
+"""The scikit-learn estimator over `sl1max.fit`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sl1max._data.inputs import as_array, check_finite, read_validation_labels
+from sl1max.model._model import Matrix, Model
+from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
+from sl1max.training._fit import fit
+
+TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
+FORMATS = ("csr", "csc")
+FIT_OPTIONS = (
+    "distribution", "classes", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
+    "multilabel", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
+)  # fmt: skip
+
+
+class MaxentPredictor(ClassifierMixin, BaseEstimator):
+    """Predictions and fitted attributes of the estimators; all rest on ``model_``."""
+
+    model_: Model
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # Reading
+
+    def _read_training_set(self, X, y, sample_weight):
+        refuse_text(X)
+        columns = getattr(X, "columns", None)
+        X, y = validate_data(self, X, y, accept_sparse=FORMATS, multi_output=True, ensure_all_finite=False)
+        check_finite(X, "X", columns)
+        check_consistent_length(X, sample_weight)
+        if not sparse.issparse(y) and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        target = "multilabel-indicator" if sparse.issparse(y) else type_of_target(y, "y", raise_unknown=True)
+        if target not in TARGETS:
+            raise ValueError(
+                f"Unknown label type: {target}. y must be a vector of labels or an indicator of the classes"
+            )
+        return X, y
+
+    def _read_rows(self, X):
+        check_is_fitted(self)
+        return self._read_features(X)
+
+    def _read_features(self, X):
+        refuse_text(X)
+        columns = getattr(X, "columns", None)
+        X = validate_data(self, X, reset=False, accept_sparse=FORMATS, ensure_all_finite=False)
+        check_finite(X, "X", columns)
+        return X
+
+    def _read_validation_set(self, X_val, y_val, y):
+        """Validation examples, of the form of the training set with the labels y."""
+        X_val = self._read_features(X_val)
+        return X_val, read_validation_labels(y_val, X_val.shape[0], y)
+
+    # Predictions
+
+    def decision_function(self, X: Matrix) -> np.ndarray:
+        """Confidence in each class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for a vector of two labels
+            For two labels the value of the second less that of the first. See `Model.decision_function`.
+        """
+        X = self._read_rows(X)
+        decision = self.model_.decision_function(X, n_jobs=self.n_jobs)
+        return decision[:, 1] - decision[:, 0] if self._one_against_other else decision
+
+    def predict(self, X: Matrix) -> np.ndarray | sparse.csr_array:
+        """The most likely label of each example, or an indicator if trained on one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or ndarray or csr_array of int of shape (n_samples, n_classes)
+            The indicator, sparse if that of the training set was, has ones where p(y_c = 1|x) > 0.5; with
+            exclusive classes, a one for the most likely class.
+        """
+        X = self._read_rows(X)
+        labels = self.model_.predict(X, n_jobs=self.n_jobs)
+        if not self.model_.indicator:
+            return labels
+        if self.model_.kind == "exclusive":
+            shape = len(labels), self.model_.n_classes
+            one_each = np.ones(len(labels), np.int64), labels, np.arange(len(labels) + 1)
+            labels = sparse.csr_array(one_each, shape=shape)
+        return labels if self._sparse_labels else labels.toarray()
+
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
+        """Log of `predict_proba`."""
+        X = self._read_rows(X)
+        log_proba = self.model_.log_proba if self.model_.indicator else self.model_.log_posterior
+        return log_proba(X, n_jobs=self.n_jobs)
+
+    def predict_proba(self, X: Matrix) -> np.ndarray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            After training on a vector of labels each row sums to one, for independent classes too, whose
+            p(y_c = 1|x) are given by `predict_proba_independent`. After training on an indicator:
+            p(y_c = 1|x), or p(c|x) of exclusive classes.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_proba_independent(self, X: Matrix) -> np.ndarray:
+        """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: no row need sum to one.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        X = self._read_rows(X)
+        if self.model_.kind != "independent":
+            raise ValueError('predict_proba_independent needs a model with classes="independent"')
+        return self.model_.proba(X, n_jobs=self.n_jobs)
+
+    def predict_top_k(self, X: Matrix, k: int) -> np.ndarray:
+        """The k most likely classes of each example, best first; no array (n_samples, n_classes) is made.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        k : int
+            At most the number of classes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Labels; column numbers for an indicator. ``model_.top_k`` gives the decision values too.
+        """
+        X = self._read_rows(X)
+        labels, _ = self.model_.top_k(X, k, n_jobs=self.n_jobs)
+        return labels
+
+    # Fitted attributes
+
+    def _fitted_model(self) -> Model:
+        check_is_fitted(self)
+        return self.model_
+
+    @property
+    def _one_against_other(self):
+        model = self._fitted_model()
+        return not model.indicator and model.n_classes == 2
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self._fitted_model().classes
+
+    @property
+    def sparse_coef_(self) -> sparse.csr_array:
+        weights = self._fitted_model().weights
+        return weights[[1]] - weights[[0]] if self._one_against_other else weights
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self.sparse_coef_.toarray()
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        intercept = self._fitted_model().intercept
+        return intercept[[1]] - intercept[[0]] if self._one_against_other else intercept
+
+    @property
+    def n_iter_(self) -> int | np.ndarray:
+        return self._fitted_model().n_iter
+
+    @property
+    def dual_gap_(self) -> float | np.ndarray:
+        return self._fitted_model().dual_gap
+
+    @property
+    def objective_(self) -> float | np.ndarray:
+        return self._fitted_model().objective
+
+
+class MaxentClassifier(MaxentPredictor):
+    """L1-regularised maximum-entropy classifier.
+
+    Joint, class-conditional and conditional models of exclusive or independent classes, trained to a
+    certified duality gap. The conditional ones are L1-regularised multinomial and logistic regression.
+
+    Parameters
+    ----------
+    distribution : {"conditional", "joint", "class-conditional"}
+        What is modelled: p(c|x), p(x, c) or p(x|c).
+    classes : {"auto", "exclusive", "independent"}
+        Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
+        exclusive for a vector of labels, independent for an indicator.
+    beta : float or array of shape (n_features,) or (n_classes, n_features)
+        Strength of the regularisation. 0 means unpenalised, inf leaves the feature out.
+    beta_rule : {"deviation", "count"}
+        How beta becomes the penalty of a weight, see `sl1max.fit`. With "count", beta is 1/C of
+        scikit-learn's LogisticRegression.
+    fit_intercept : bool
+        Fit an unpenalised constant for each class.
+    solver : {"auto", "sequential"}
+        "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
+    tol : float
+        Stop when the duality gap is at most tol times the objective with all weights zero.
+    max_iter : int, optional
+        Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+    multilabel : {"duplicate", "equal"}
+        With exclusive classes an example with K labels counts K times, or once, 1/K for each label.
+    class_weight : dict, "balanced" or list of dict, optional
+        Factors of the sample weights: by label; "balanced", which gives all classes the same total; for an
+        indicator "balanced" or one dict for each column, whose factors are multiplied, as scikit-learn's
+        ``compute_sample_weight`` has it.
+    warm_start : bool
+        Let `fit` start from the weights of the last one, which must have had the same classes and features.
+    early_stopping : bool
+        Set examples aside, or use those given to `fit`, and keep the model with the least share of wrong top
+        classes among them, unweighted. For exclusive classes only. The error is looked at after each Newton
+        round for ``solver="auto"``; for ``solver="sequential"``, which suits it better, after each 100
+        updates, later a tenth of those made.
+    validation_fraction : float
+        Share of the examples that early stopping sets aside. Every class keeps a training example.
+    n_iter_no_change : int
+        Looks at the validation error without a smaller one after which training ends.
+    n_jobs : int, optional
+        Threads, for predictions and for models solved class by class; the result does not depend on it.
+    callback : callable, optional
+        Called with a `FitProgress` now and then; a true value ends that problem there.
+    random_state : int or RandomState, optional
+        Draws the validation examples.
+    verbose : int
+        1: progress on stderr, a bar on a terminal, else plain lines.
+    checkpoint : str or path-like, optional
+        A file that takes every class as it is finished; if it is there already, `fit` goes on from it. Not with
+        early stopping.
+    on_interrupt : {"raise", "return"}
+        "return": Ctrl-C ends `fit` with the model as far as it has come, see `sl1max.fit`. Not with early stopping.
+
+    Attributes
+    ----------
+    model_ : Model
+        What `sl1max.fit` returned.
+    classes_ : ndarray of shape (n_classes,)
+        Labels; column numbers for an indicator.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for a vector of two labels
+        Weights, made dense at each access. For two labels those of the second less those of the first.
+    sparse_coef_ : csr_array
+        The same, as stored.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, if X was a frame with strings for names.
+    n_iter_, dual_gap_, objective_ : number or ndarray of shape (n_classes,)
+        One for each objective: see `Model`.
+    validation_errors_ : ndarray
+        Early stopping only: the validation error after each round; that of ``model_`` is the least.
+
+    See Also
+    --------
+    sl1max.fit : The same without scikit-learn.
+    MaxentClassifierCV : Chooses beta by cross-validation.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sl1max import MaxentClassifier
+    >>> texts = ["wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price"]
+    >>> topics = ["grain", "grain", "metal", "metal", "grain", "metal"]
+    >>> model = make_pipeline(CountVectorizer(binary=True), MaxentClassifier(beta=0.1)).fit(texts, topics)
+    >>> model.predict(["gold prices", "wheat"]).tolist()
+    ['metal', 'grain']
+    """
+
+    def __init__(
+        self,
+        *,
+        distribution="conditional",
+        classes="auto",
+        beta=0.5,
+        beta_rule="deviation",
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-4,
+        max_iter=None,
+        multilabel="duplicate",
+        class_weight=None,
+        warm_start=False,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        n_jobs=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+        checkpoint=None,
+        on_interrupt="raise",
+    ):
+        self.distribution = distribution
+        self.classes = classes
+        self.beta = beta
+        self.beta_rule = beta_rule
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.multilabel = multilabel
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_interrupt = on_interrupt
+
+    def fit(
+        self,
+        X: Matrix,
+        y: Matrix,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Matrix | None = None,
+        y_val: Matrix | None = None,
+    ) -> Self:
+        """Train on examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+            Labels, or an indicator of the classes of each example, which may be soft.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the same as having the example twice.
+        X_val, y_val : as X and y, optional
+            Validation examples for early stopping, in place of a share of the training examples.
+
+        Returns
+        -------
+        MaxentClassifier
+            Itself.
+        """
+        check_validation_set(X_val, y_val, self.early_stopping)
+        X, y = self._read_training_set(X, y, sample_weight)
+        options = {name: getattr(self, name) for name in FIT_OPTIONS}
+        options["sample_weight"] = weigh_classes(self.class_weight, y, sample_weight)
+        options["warm_start"] = getattr(self, "model_", None) if self.warm_start else None
+        self.__dict__.pop("validation_errors_", None)
+        if self.early_stopping:
+            self._fit_early_stopping(X, y, X_val, y_val, options)
+        else:
+            self.model_ = fit(X, y, **options)
+        self._sparse_labels = sparse.issparse(y)
+        return self
+
+    def _fit_early_stopping(self, X, y, X_val, y_val, options):
+        if X_val is not None:
+            X_val, y_val = self._read_validation_set(X_val, y_val, y)
+        else:
+            train, held = split_validation(y, self.validation_fraction, check_random_state(self.random_state))
+            X, y, X_val, y_val = X[train], y[train], X[held], y[held]
+            if options["sample_weight"] is not None:
+                options["sample_weight"] = np.asarray(options["sample_weight"])[train]
+        self.model_, self.validation_errors_ = fit_early_stopping(
+            X, y, X_val, y_val, n_iter_no_change=self.n_iter_no_change, **options
+        )
+
+
+def refuse_text(X: Any) -> None:
+    """Say what to do with text, before scikit-learn finds something else wrong with it."""
+    as_array(X[:1] if hasattr(X, "columns") else X)
+
+
+def weigh_classes(class_weight: Any, y: Matrix, sample_weight: ArrayLike | None) -> ArrayLike | None:
+    """Sample weights times the factors of their classes."""
+    if class_weight is None:
+        return sample_weight
+    factors = compute_sample_weight(class_weight, y)
+    return factors if sample_weight is None else factors * np.asarray(sample_weight)

@@ -1,0 +1,272 @@
+"""Choice of beta, and of the model, by cross-validation."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse, stats
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+
+from sl1max._execution.monitor import print_line
+from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
+from sl1max.model._model import Matrix
+from sl1max.training._path import read_betas, spaced_betas
+
+SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel", "class_weight")
+
+
+class MaxentClassifierCV(MaxentPredictor):
+    """Maximum-entropy classifier that chooses beta by cross-validation, and the model too if asked.
+
+    In each fold the betas are gone through from the largest down, each model starting from the weights of the
+    one before. The best mean score wins, the largest beta among equals, and is trained on all examples.
+
+    Parameters
+    ----------
+    betas : int or array
+        The betas to try; or how many, evenly spaced on a logarithmic scale from the one at which all weights
+        are zero to a thousandth of it.
+    distribution : str or list of str
+        As in `MaxentClassifier`, or several to choose from.
+    classes : str or list of str
+        As in `MaxentClassifier`, or several to choose from.
+    beta_rule, fit_intercept, solver, tol, max_iter, multilabel, class_weight :
+        As in `MaxentClassifier`.
+    scoring : str or callable, optional
+        The name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; the greater, the better. If not
+        given: the accuracy. Sample weights are passed to the score, except if it is a callable.
+    cv : int, splitter or iterable, optional
+        Folds: five if not given, stratified if y is a vector of labels.
+    n_jobs : int, optional
+        Threads, over folds and models and for predictions; the result does not depend on it.
+    verbose : int
+        1: a line on stderr for each fold.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The chosen ``"beta"``, ``"distribution"`` and ``"classes"``.
+    beta_ : float
+        The chosen beta.
+    best_score_ : float
+        Its mean score.
+    best_index_ : int
+        Its place in ``cv_results_``.
+    cv_results_ : dict of arrays
+        A column for each key, a row for each combination, as in scikit-learn's GridSearchCV: ``"params"``,
+        ``"param_beta"``, ``"param_distribution"``, ``"param_classes"``, ``"split0_test_score"`` and so on,
+        ``"mean_test_score"``, ``"std_test_score"``, ``"rank_test_score"``, ``"mean_fit_time"``,
+        ``"mean_n_nonzero"``.
+    n_splits_ : int
+        Number of folds.
+    model_, classes_, coef_, sparse_coef_, intercept_, n_iter_, dual_gap_, objective_ :
+        Those of the winner trained on all examples, as in `MaxentClassifier`.
+    n_features_in_, feature_names_in_ :
+        As in `MaxentClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sl1max import MaxentClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (200, 10))
+    >>> y = np.where(rng.random(200) < 0.1, 0, X[:, 0] + X[:, 1])
+    >>> search = MaxentClassifierCV(betas=5, cv=3, scoring="neg_log_loss").fit(X, y)
+    >>> bool(search.beta_ == search.cv_results_["param_beta"][search.best_index_])
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        betas=10,
+        distribution="conditional",
+        classes="auto",
+        beta_rule="deviation",
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-4,
+        max_iter=None,
+        multilabel="duplicate",
+        class_weight=None,
+        scoring=None,
+        cv=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.betas = betas
+        self.distribution = distribution
+        self.classes = classes
+        self.beta_rule = beta_rule
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.multilabel = multilabel
+        self.class_weight = class_weight
+        self.scoring = scoring
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Choose beta and train with it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+            Labels, or an indicator of the classes of each example.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 2 is the same as having the example twice.
+        **params :
+            ``groups`` for the splitter, or what metadata routing passes to splitter and scorer.
+
+        Returns
+        -------
+        MaxentClassifierCV
+            Itself.
+        """
+        X, y = self._read_training_set(X, y, sample_weight)
+        X = X.tocsr() if sparse.issparse(X) else X
+        split_params, score_params = self._route(sample_weight, params)
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **split_params))
+        scorer = check_scoring(MaxentClassifier(), scoring=self.scoring)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        models = [
+            MaxentClassifier(distribution=distribution, classes=classes, warm_start=True, **self._shared())
+            for distribution, classes in itertools.product(as_list(self.distribution), as_list(self.classes))
+        ]
+        grids = [self._grid(model, X, y, sample_weight) for model in models]
+        report = report_fold if self.verbose else None
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(score_path)(model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
+            for model, betas in zip(models, grids, strict=True)
+            for fold in folds
+        )
+        self._set_results(models, grids, found, len(folds))
+        best = MaxentClassifier(n_jobs=self.n_jobs, **self.best_params_, **self._shared())
+        best.fit(X, y, sample_weight=sample_weight)
+        self.model_, self._sparse_labels = best.model_, best._sparse_labels
+        return self
+
+    def _shared(self):
+        return {name: getattr(self, name) for name in SHARED}
+
+    def _grid(self, model, X, y, sample_weight):
+        """Descending betas for one model."""
+        if not isinstance(self.betas, numbers.Integral):
+            return read_betas(self.betas)
+        options = {name: value for name, value in model.get_params().items() if name != "beta"}
+        weight = weigh_classes(self.class_weight, y, sample_weight)
+        return spaced_betas(X, y, self.betas, **options, sample_weight=weight)
+
+    def _set_results(self, models, grids, found, n_splits):
+        """The table of results and the best of it, from what `score_path` found for each model and fold."""
+        tables = [np.stack(found[k : k + n_splits], axis=2) for k in range(0, len(found), n_splits)]
+        scores, times, n_nonzero = np.concatenate(tables, axis=1)
+        params = [
+            {"beta": float(beta), "distribution": model.distribution, "classes": model.classes}
+            for model, betas in zip(models, grids, strict=True)
+            for beta in betas
+        ]
+        mean = scores.mean(axis=1)
+        comparable = np.where(np.isnan(mean), -np.inf, mean)
+        self.cv_results_ = {
+            "params": params,
+            **{f"param_{name}": np.array([row[name] for row in params]) for name in params[0]},
+            **{f"split{k}_test_score": scores[:, k] for k in range(n_splits)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": stats.rankdata(-comparable, method="min").astype(np.int32),
+            "mean_fit_time": times.mean(axis=1),
+            "mean_n_nonzero": n_nonzero.mean(axis=1),
+        }
+        self.best_index_ = int(comparable.argmax())
+        self.best_params_ = params[self.best_index_]
+        self.beta_ = self.best_params_["beta"]
+        self.best_score_ = float(mean[self.best_index_])
+        self.n_splits_ = n_splits
+
+    def score(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> float:
+        """The score that ``scoring`` names, on other examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : as in `fit`
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        if self.scoring is None:
+            return super().score(X, y, sample_weight)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return check_scoring(self, scoring=self.scoring)(self, X, y, **weight)
+
+    # Metadata
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which metadata splitter and scorer ask for; see scikit-learn's user guide on metadata routing."""
+        mapping = MethodMapping().add(caller="fit", callee="score")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=check_cv(self.cv), method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(scorer=check_scoring(MaxentClassifier(), scoring=self.scoring), method_mapping=mapping)
+        )
+
+    def _route(self, sample_weight, params):
+        """Keyword arguments of the splitter and of the scorer."""
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **weight, **params)
+            return routed.splitter.split, routed.scorer.score
+        if unknown := params.keys() - {"groups"}:
+            raise TypeError(f"fit takes {', '.join(sorted(unknown))} only with metadata routing enabled")
+        return params, {} if callable(self.scoring) else weight
+
+
+def as_list(value: Any) -> list:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None):
+    """Scores, fit times and numbers of weights at the values of a parameter in one fold, (3, n_values).
+
+    A model with ``warm_start`` starts from the one before. ``report`` is called with the model and the table.
+    """
+    train, test = fold
+    model = clone(model)
+    score_params = {key: np.asarray(value)[test] for key, value in score_params.items()}
+    rows = []
+    for value in values:
+        start = time.perf_counter()
+        model.set_params(**{name: value})
+        model.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
+        seconds = time.perf_counter() - start
+        rows.append((scorer(model, X[test], y[test], **score_params), seconds, model.sparse_coef_.nnz))
+    table = np.transpose(rows)
+    if report is not None:
+        report(model, table)
+    return table
+
+
+def report_fold(model, table):
+    best = int(table[0].argmax())
+    print_line(
+        f"{model.distribution}, classes {model.classes}: best score of the fold {table[0, best]:.4g}, "
+        f"with {table[2, best]:.0f} weights"
+    )

@@ -1,0 +1,333 @@
+"""Models as files, and as scikit-learn's LogisticRegression.
+
+A file is a fixed head and a compressed body::
+
+    magic     8 bytes   \\x93SL1MAX\\n
+    version   uint32    of the body's layout; the head stays the same in all versions
+    size      uint64    of the body, in bytes
+    checksum  32 bytes  SHA-256 of version, size and body
+
+The body, once decompressed, is the length of a JSON text (uint32), the text, and the bytes of the arrays that
+the text lists. The bytes of an array are grouped by significance, all first bytes before all second bytes:
+the high bytes of small integers and the exponents of similar numbers then compress to little. Sparse matrices
+are kept by row sizes and the steps from one column number to the next. Nothing read is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._utils.files import atomic_write
+from sl1max.exceptions import ModelFileError
+from sl1max.model._model import Model
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+MAGIC = b"\x93SL1MAX\n"
+VERSION = 1
+_HEAD = struct.Struct("<8sIQ32s")
+_TEXT_SIZE = struct.Struct("<I")
+_FIELDS = tuple(field.name for field in fields(Model))
+_PARTS = ("in_class", "non_class")
+_DECODING_ERRORS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error, zlib.error)
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to one file; it is there whole, or what was there before stays.
+
+    Parameters
+    ----------
+    model : Model
+        Its class labels may be text, integers, floats or booleans.
+    path : str or path-like
+        Replaced if it exists.
+
+    Raises
+    ------
+    ValueError
+        The class labels are of another type.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import sl1max
+    >>> from sl1max.model._io import save
+    >>> model = sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
+    >>> save(model, path)
+    >>> sl1max.load(path)
+    <sl1max.Model: conditional, 2 exclusive classes, 2 features, 1 weights, converged>
+    """
+    body = zlib.compress(_encode(model), 9)
+    head = _HEAD.pack(MAGIC, VERSION, len(body), _checksum(VERSION, body))
+    with atomic_write(path) as stream:
+        stream.write(head)
+        stream.write(body)
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    Model
+        Equal to the saved one in every attribute and prediction.
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError. The file is empty, truncated, damaged, no model, or of a newer version of sl1max.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import sl1max
+    >>> model = sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
+    >>> model.save(path)
+    >>> sl1max.load(path).predict([[1, 0]])
+    array(['spam'], dtype='<U4')
+    """
+    path = os.fspath(path)
+    with open(path, "rb") as stream:
+        body = _open_body(stream.read(), path)
+    try:
+        return _decode(zlib.decompress(body))
+    except _DECODING_ERRORS as error:
+        raise ModelFileError(f"{path}: not a valid sl1max model ({error})") from error
+
+
+def to_sklearn(model: Model) -> LogisticRegression:
+    """The LogisticRegression that predicts the same.
+
+    Exclusive classes have one whatever the distribution, since their posterior is a softmax of linear scores.
+    So has a single independent class of a conditional or joint model; its classes are then 0 and 1.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    sklearn.linear_model.LogisticRegression
+        Fitted, with dense weights. Its parameters are scikit-learn's defaults: to fit it again is to train
+        another model.
+
+    Raises
+    ------
+    ValueError
+        The model has several independent classes, or its posterior is not logistic.
+    ImportError
+        scikit-learn is not installed.
+
+    Examples
+    --------
+    >>> import sl1max
+    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+    >>> sl1max.fit(X, y).to_sklearn().predict(X).tolist()
+    ['spam', 'spam', 'ham', 'ham']
+    """
+    classes, weights, intercept = _logistic_parameters(model)
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError as error:
+        raise ImportError("to_sklearn needs scikit-learn: pip install 'sl1max[sklearn]'") from error
+    logistic = LogisticRegression()
+    logistic.classes_ = classes
+    logistic.coef_ = weights
+    logistic.intercept_ = intercept
+    logistic.n_features_in_ = model.n_features
+    logistic.n_iter_ = np.atleast_1d(model.n_iter).astype(np.int32)
+    return logistic
+
+
+def _logistic_parameters(model):
+    """Classes, dense weights and intercepts; of two classes the second against the first."""
+    weights, intercept = model.weights, model.intercept
+    if model.kind == "independent":
+        if model.distribution == "class-conditional":
+            raise ValueError(
+                "to_sklearn: a class-conditional model of independent classes has no LogisticRegression, "
+                "since its posterior is cut off at 1"
+            )
+        if model.n_classes > 1:
+            raise ValueError(
+                f"to_sklearn: {model.n_classes} independent classes are as many logistic regressions; "
+                "one LogisticRegression needs exclusive classes, or a single independent one"
+            )
+        return np.array([0, 1]), weights.toarray(), intercept.copy()
+    if model.n_classes == 2:
+        return model.classes.copy(), (weights[[1]] - weights[[0]]).toarray(), np.diff(intercept)
+    return model.classes.copy(), weights.toarray(), intercept.copy()
+
+
+# Files
+
+
+def _checksum(version, body):
+    return hashlib.sha256(struct.pack("<IQ", version, len(body)) + body).digest()
+
+
+def _open_body(content, path):
+    """The body of a file whose head is right."""
+    if not content:
+        raise ModelFileError(f"{path}: the file is empty (0 bytes)")
+    if content[: len(MAGIC)] != MAGIC[: len(content)]:
+        raise ModelFileError(f"{path}: not a sl1max model")
+    if len(content) < _HEAD.size:
+        raise ModelFileError(f"{path}: truncated: {len(content)} bytes are less than the head of a model")
+    _, version, size, checksum = _HEAD.unpack_from(content)
+    body = content[_HEAD.size :]
+    if len(body) < size:
+        raise ModelFileError(f"{path}: truncated or damaged: it holds {len(body)} of {size} bytes")
+    if len(body) > size or checksum != _checksum(version, body):
+        raise ModelFileError(f"{path}: damaged: its checksum or length is wrong")
+    if version != VERSION:
+        newer = "written by a newer sl1max" if version > VERSION else "of an unknown version"
+        raise ModelFileError(f"{path}: {newer}: its format is {version}, and this sl1max reads {VERSION}")
+    return body
+
+
+# Models to bytes and back
+
+
+def _encode(model):
+    values, arrays = {}, {}
+    for name in _FIELDS:
+        value = getattr(model, name)
+        if name in ("classes", "weights", "parts"):
+            continue
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        else:
+            values[name] = value.item() if isinstance(value, np.generic) else value
+    label_type, label_arrays = _encode_labels(model.classes)
+    arrays.update(label_arrays)
+    matrices = {"weights": model.weights}
+    if model.parts is not None:  # whose difference `weights` is
+        matrices = dict(zip(_PARTS, model.parts, strict=True))
+    for name, matrix in matrices.items():
+        arrays.update(_encode_sparse(name, matrix))
+
+    arrays = {name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()}
+    text = {
+        "values": values,
+        "label_type": label_type,
+        "n_features": int(model.n_features),
+        "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()],
+    }
+    text = json.dumps(text).encode()
+    return b"".join([_TEXT_SIZE.pack(len(text)), text, *map(_shuffle, arrays.values())])
+
+
+def _decode(content) -> Model:
+    (size,) = _TEXT_SIZE.unpack_from(content)
+    text = json.loads(content[_TEXT_SIZE.size : _TEXT_SIZE.size + size])
+    arrays = _read_arrays(content[_TEXT_SIZE.size + size :], text["arrays"])
+    classes = _decode_labels(text["label_type"], arrays)
+    shape = (len(classes), text["n_features"])
+    parts = None
+    if _PARTS[0] + ".columns" in arrays:
+        parts = tuple(_decode_sparse(name, arrays, shape) for name in _PARTS)
+        weights = (parts[0] - parts[1]).tocsr()
+    else:
+        weights = _decode_sparse("weights", arrays, shape)
+    values = text["values"] | arrays | {"classes": classes, "weights": weights, "parts": parts}
+    model = Model(**{name: values[name] for name in _FIELDS})
+    for name, array in arrays.items():
+        if name in _FIELDS and len(array) != len(classes):
+            raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
+    return model
+
+
+def _shuffle(array):
+    """The bytes of an array, those of equal significance together."""
+    return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
+
+
+def _read_arrays(content, table):
+    """The arrays that a table of (name, dtype, length) lists; they make up all of the content."""
+    arrays, start = {}, 0
+    for name, dtype, length in table:
+        dtype = np.dtype(dtype)
+        if dtype.kind not in "biuf" or length < 0:
+            raise ValueError(f"{name} has the impossible type {dtype}")
+        stop = start + length * dtype.itemsize
+        octets = np.frombuffer(content[start:stop], np.uint8).reshape(dtype.itemsize, length)
+        arrays[name] = np.ascontiguousarray(octets.T).view(dtype).ravel().astype(dtype.newbyteorder("="))
+        start = stop
+    if start != len(content):
+        raise ValueError(f"{len(content) - start} bytes too many")
+    return arrays
+
+
+def _encode_sparse(name, matrix):
+    """Row sizes, values, and of the sorted columns of each row the first and the steps between them."""
+    matrix = matrix.sorted_indices()
+    steps = np.diff(matrix.indices, prepend=0)
+    starts = matrix.indptr[:-1][np.diff(matrix.indptr) > 0]
+    steps[starts] = matrix.indices[starts]
+    sizes = np.diff(matrix.indptr).astype(np.uint32)
+    return {f"{name}.sizes": sizes, f"{name}.columns": steps.astype(np.uint32), f"{name}.values": matrix.data}
+
+
+def _decode_sparse(name, arrays, shape):
+    sizes, steps, values = (arrays.pop(f"{name}.{what}") for what in ("sizes", "columns", "values"))
+    indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    if indptr[-1] != len(steps) or len(sizes) != shape[0]:
+        raise ValueError(f"{name} has rows of the wrong size")
+    # Within a row, the running sum less what it was before the row.
+    total = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
+    columns = total[1:] - np.repeat(total[indptr[:-1]], sizes)
+    matrix = sparse.csr_array((values, columns.astype(np.int32), indptr.astype(np.int32)), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _encode_labels(classes):
+    """The type of the class labels, and the arrays that hold them."""
+    if classes.dtype.kind in "biuf" and classes.itemsize <= 8:
+        return "number", {"classes": classes}
+    kind = {"U": "text", "T": "string", "O": "object"}.get(classes.dtype.kind)
+    labels = classes.tolist()
+    if kind is None or not all(isinstance(label, str) for label in labels):
+        raise ValueError(
+            f"class labels of type {classes.dtype} cannot be saved: "
+            "they must be text, integers, floats or booleans"
+        )
+    labels = [label.encode("utf-8", "surrogatepass") for label in labels]
+    sizes = np.array([len(label) for label in labels], np.uint32)
+    return kind, {"classes.sizes": sizes, "classes.text": np.frombuffer(b"".join(labels), np.uint8)}
+
+
+def _decode_labels(kind, arrays):
+    if kind == "number":
+        return arrays.pop("classes")
+    sizes, text = arrays.pop("classes.sizes"), arrays.pop("classes.text").tobytes()
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if (ends[-1] if len(ends) else 0) != len(text):
+        raise ValueError("the class labels have the wrong length")
+    labels = [
+        text[end - size : end].decode("utf-8", "surrogatepass")
+        for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)
+    ]
+    dtypes = {"text": lambda: str, "object": lambda: object, "string": np.dtypes.StringDType}
+    return np.array(labels, dtype=dtypes[kind]())

@@ -1,0 +1,494 @@
+"""The fitted model: sparse weights, scores, probabilities, predictions."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from sl1max._core._scoring import Weights, score_rows, top_rows
+from sl1max._data.inputs import read_offset, read_row_pieces, read_rows
+from sl1max._data.moments import IN_CLASS
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
+
+    from sl1max._execution.monitor import FitProgress
+    from sl1max.model._explain import Table
+
+Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+LOG_HALF = np.log(0.5)
+LOG_BELOW_ONE = np.log1p(-(2.0**-53))  # the log of the largest double below 1
+BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A maximum-entropy classifier, as `sl1max.fit` returns it.
+
+    ``objective``, ``objective_zero``, ``dual_gap``, ``n_iter`` and ``converged`` are single numbers when the
+    classes share one objective (joint or conditional, exclusive classes), otherwise arrays (n_classes,).
+
+    Attributes
+    ----------
+    distribution : {"conditional", "joint", "class-conditional"}
+    kind : {"exclusive", "independent"}
+        Whether each example has one class, or each class is a yes-or-no question of its own.
+    indicator : bool
+        Trained on an indicator matrix, not on a vector of labels.
+    classes : ndarray of shape (n_classes,)
+        Class labels; column numbers for an indicator.
+    weights : csr_array of shape (n_classes, n_features)
+        lambda; for independent classes lambda_1 - lambda_0, see `weights_parts`.
+    intercept : ndarray of shape (n_classes,)
+        What `decision_function` adds to the scores. Conditional and joint: b_c, for independent classes
+        b_1 - b_0. Class-conditional: ln p~(c) - ln Z(c). Infinite for an independent class that holds all or
+        none of the training examples, and for one that is `unfinished`.
+    log_z : float, ndarray of shape (n_classes,) or None
+        Log of the normaliser. Class-conditional: ln Z(c). Joint: ln Z, one per class if they are independent.
+        Conditional: None, there is one for each example.
+    class_prior : ndarray of shape (n_classes,)
+        p~(c), the share of each class in the training set.
+    mass : float
+        Number of training examples, or the total of their weights.
+    objective : float or ndarray
+        The penalised loss at the end.
+    objective_zero : float or ndarray
+        The same with all weights zero and the intercept fitted.
+    dual_gap : float or ndarray
+        Certified upper bound on how far the objective is above its minimum.
+    n_iter : int or ndarray
+        Rounds (``solver="auto"``) or single updates (``solver="sequential"``).
+    converged : bool or ndarray
+        dual_gap <= tol * objective_zero.
+    beta : float or None
+        None if it was an array.
+    beta_rule, solver, tol :
+        As given to `sl1max.fit`.
+    """
+
+    distribution: str
+    kind: str
+    indicator: bool
+    classes: np.ndarray
+    weights: sparse.csr_array
+    intercept: np.ndarray
+    log_z: float | np.ndarray | None
+    class_prior: np.ndarray
+    mass: float
+    objective: float | np.ndarray
+    objective_zero: float | np.ndarray
+    dual_gap: float | np.ndarray
+    n_iter: int | np.ndarray
+    converged: bool | np.ndarray
+    beta: float | None
+    beta_rule: str
+    solver: str
+    tol: float
+    parts: tuple[sparse.csr_array, sparse.csr_array] | None
+
+    @property
+    def n_classes(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def unfinished(self) -> np.ndarray:
+        """Labels of the classes that an interrupted or failed fit left without weights; they are never predicted."""
+        return self.classes[np.isneginf(self.intercept) & (self.class_prior > 0)]
+
+    def __repr__(self) -> str:
+        state = "converged" if np.all(self.converged) else "not converged"
+        return (
+            f"<sl1max.Model: {self.distribution}, {self.n_classes} {self.kind} classes, "
+            f"{self.n_features} features, {self.weights.nnz} weights, {state}>"
+        )
+
+    def weights_parts(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """Weights of the class and of its non-class, (lambda_1, lambda_0), two csr_arrays.
+
+        For independent classes only; their difference is ``weights``.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint", classes="independent")
+        >>> in_class, non_class = model.weights_parts()
+        >>> bool(abs(in_class - non_class - model.weights).max() < 1e-12)
+        True
+        """
+        if self.parts is None:
+            raise ValueError("weights_parts: exclusive classes have one set of weights, `weights`")
+        return self.parts
+
+    def part(self, side: int) -> sparse.csr_array:
+        """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> from sl1max._data.moments import IN_CLASS
+        >>> sl1max.fit(X, y, distribution="joint", classes="independent").part(IN_CLASS).shape
+        (2, 2)
+        """
+        if self.parts is None:
+            return self.weights
+        return self.parts[0] if side == IN_CLASS else self.parts[1]
+
+    @cached_property
+    def _by_feature(self) -> Weights:
+        by_feature = self.weights.tocsc()
+        return Weights(self.n_classes, by_feature.indptr, by_feature.indices, by_feature.data)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_by_feature"}
+
+    def _read_offset(self, offset, n_samples):
+        if offset is None:
+            return None
+        cancels = self.distribution == "conditional" and self.kind == "exclusive"
+        return read_offset(offset, n_samples, self.n_classes, per_example_cancels=cancels)
+
+    def scores(self, X: Matrix) -> np.ndarray:
+        """lambda_c . x_i, an array (n_samples, n_classes).
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y)
+        >>> bool(abs(model.scores(X) + model.intercept - model.decision_function(X)).max() < 1e-12)
+        True
+        """
+        rows = read_rows(X, self.n_features)
+        scores = np.empty((rows.n_rows, self.n_classes))
+        score_rows(self._by_feature, rows, np.zeros(self.n_classes), None, 0, rows.n_rows, scores)
+        return scores
+
+    def decision_function(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """One column per class; the greater, the likelier.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        offset : array of shape (n_samples,) or (n_samples, n_classes), optional
+            Added to the scores, as in training.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Class-conditional: lambda_c . x - ln Z(c) + ln p~(c). Joint, exclusive: ln p(x, c) up to one
+            constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).decision_function([[1, 0], [0, 1]]).argmax(axis=1)
+        array([1, 0])
+        """
+        rows = read_rows(X, self.n_features)
+        offset = self._read_offset(offset, rows.n_rows)
+        decision = np.empty((rows.n_rows, self.n_classes))
+
+        def score(first, last):
+            score_rows(self._by_feature, rows, self.intercept, offset, first, last, decision[first:last])
+
+        run_blocks(score, decision.shape, n_jobs)
+        return decision
+
+    def log_proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Log of the posterior p(c|x) (exclusive classes) or of p(y_c = 1|x) (independent classes).
+
+        For class-conditional models of independent classes that is Bayes' rule with the training examples,
+        equally likely, as p(x). That can exceed 1: it is cut off at 1 - 2**-53, the largest double below 1.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> log_proba = sl1max.fit(X, y).log_proba([[1, 0], [0, 1]])
+        >>> log_proba.shape, bool((log_proba <= 0).all())
+        ((2, 2), True)
+        """
+        decision = self.decision_function(X, offset, n_jobs)
+        if self.kind == "exclusive":
+            return log_softmax(decision)
+        if self.distribution == "class-conditional":
+            return np.minimum(LOG_BELOW_ONE, decision + np.log(self.mass))
+        return -np.logaddexp(0.0, -decision)
+
+    def proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Exponential of `log_proba`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).proba([[1, 0], [0, 1]]).sum(axis=1).round(6)
+        array([1., 1.])
+        """
+        return np.exp(self.log_proba(X, offset, n_jobs))
+
+    def predict(
+        self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> np.ndarray | sparse.csr_array:
+        """The most likely class of each example; an indicator if trained on one with independent classes.
+
+        No array (n_samples, n_classes) is made.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or csr_array of int of shape (n_samples, n_classes)
+            The indicator has ones where p(y_c = 1|x) > 0.5.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
+        ['spam', 'ham']
+        """
+        if self.indicator and self.kind == "independent":
+            rows = read_rows(X, self.n_features)
+            return self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
+        return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
+
+    def _predict_indicator(self, rows, offset, n_jobs):
+        # p(y_c = 1|x) > 0.5, in terms of the decision values
+        threshold = LOG_HALF - np.log(self.mass) if self.distribution == "class-conditional" else 0.0
+
+        def find_likely(first, last):
+            decision = np.empty((last - first, self.n_classes))
+            score_rows(self._by_feature, rows, self.intercept, offset, first, last, decision)
+            found, indices = np.nonzero(decision > threshold)
+            return np.bincount(found, minlength=last - first), indices
+
+        shape = (rows.n_rows, self.n_classes)
+        counts, indices = map(np.concatenate, zip(*run_blocks(find_likely, shape, n_jobs), strict=True))
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return sparse.csr_array((np.ones(len(indices), np.int64), indices, indptr), shape=shape)
+
+    def log_posterior(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Log of probabilities that sum to one over the classes, whatever the model.
+
+        Exclusive classes: `log_proba`. Independent classes: p(y_c = 1|x) divided by its sum over the classes;
+        class-conditional: Bayes' rule for examples that have one class each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, classes="independent")
+        >>> np.exp(model.log_posterior([[1, 0], [0, 1]])).sum(axis=1).round(6)
+        array([1., 1.])
+        """
+        if self.kind == "exclusive" or self.distribution == "class-conditional":
+            return log_softmax(self.decision_function(X, offset, n_jobs))
+        return log_softmax(self.log_proba(X, offset, n_jobs))
+
+    def top_k(self, X: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k classes with the greatest decision values for each example, best first.
+
+        One row of scores is held at a time: no array (n_samples, n_classes) is made. Of a CSR matrix, which may be
+        memory-mapped, a part is looked at at a time.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        k : int
+            At most the number of classes.
+        n_jobs : int, optional
+            Threads; the result does not depend on it.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            Of classes with equal values the first comes first.
+        decision : ndarray of shape (n_samples, k)
+            Their values of `decision_function`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> labels, decision = sl1max.fit(X, y).top_k([[1, 0], [0, 1]], 2)
+        >>> labels.tolist()
+        [['spam', 'ham'], ['ham', 'spam']]
+        """
+        if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
+            raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
+        order, decision = self._top(X, None, k, n_jobs)
+        return self.classes[order], decision
+
+    def _top(self, X, offset, k, n_jobs):
+        """Numbers and decision values of the k best classes of each example."""
+        if offset is not None:
+            rows = read_rows(X, self.n_features)
+            return self._top_of(rows, self._read_offset(offset, rows.n_rows), k, n_jobs)
+        found = [self._top_of(rows, None, k, n_jobs) for rows in read_row_pieces(X, self.n_features)]
+        order, decision = zip(*found, strict=True)
+        return np.concatenate(order), np.concatenate(decision)
+
+    def _top_of(self, rows, offset, k, n_jobs):
+        order = np.empty((rows.n_rows, k), np.int32)
+        decision = np.empty((rows.n_rows, k))
+
+        def rank(first, last):
+            top_rows(self._by_feature, rows, self.intercept, offset, first, last, order, decision)
+
+        run_blocks(rank, (rows.n_rows, self.n_classes), n_jobs)
+        return order, decision
+
+    def with_class(
+        self,
+        label: Any,
+        X: Matrix,
+        y: ArrayLike,
+        *,
+        beta: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        max_iter: int | None = None,
+        callback: Callable[[FitProgress], object] | None = None,
+        verbose: int = 0,
+    ) -> Model:
+        """The model with one class more, or one trained anew; see `sl1max.with_class`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sl1max
+        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
+        >>> model = sl1max.fit(X, Y[:, :1]).with_class(1, X, Y[:, 1])
+        >>> bool((model.weights != sl1max.fit(X, Y).weights).nnz == 0)
+        True
+        """
+        from sl1max.training._class_editing import with_class
+
+        return with_class(
+            self, label, X, y, beta=beta, sample_weight=sample_weight, offset=offset, max_iter=max_iter,
+            callback=callback, verbose=verbose,
+        )  # fmt: skip
+
+    def without_class(self, label: Any) -> Model:
+        """The model without one of its classes; see `sl1max.without_class`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], [[1, 0, 1], [1, 0, 0], [0, 1, 0], [1, 1, 1]]
+        >>> sl1max.fit(X, Y).without_class(1).classes.tolist()
+        [0, 2]
+        """
+        from sl1max.training._class_editing import without_class
+
+        return without_class(self, label)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, for `sl1max.load`.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import sl1max
+        >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
+        >>> sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]).save(path)
+        >>> sl1max.load(path).predict([[1, 0]]).tolist()
+        ['spam']
+        """
+        from sl1max.model._io import save
+
+        save(self, path)
+
+    def to_sklearn(self) -> LogisticRegression:
+        """The LogisticRegression that predicts the same.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).to_sklearn().predict([[1, 0], [0, 1]]).tolist()
+        ['spam', 'ham']
+        """
+        from sl1max.model._io import to_sklearn
+
+        return to_sklearn(self)
+
+    def top_features(self, label: Any, n: int = 10, *, feature_names: Sequence[str] | None = None) -> Table:
+        """The features with the greatest weights for a class.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint")
+        >>> model.top_features("spam", feature_names=["win", "hello"])["feature"].tolist()
+        ['win']
+        """
+        from sl1max.model._explain import top_features
+
+        return top_features(self, label, n, feature_names=feature_names)
+
+    def constraints(
+        self,
+        X: Matrix,
+        y: Matrix,
+        *,
+        label: Any = None,
+        features: Any = None,
+        feature_names: Sequence[str] | None = None,
+        beta: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        multilabel: str = "duplicate",
+    ) -> Table:
+        """What training asked of the model, and what came of it; see `sl1max.constraints`.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, distribution="joint")
+        >>> model.constraints(X, y, label="spam", features=[0, 1])["binds"].tolist()
+        [True, False]
+        """
+        from sl1max.model._explain import constraints
+
+        return constraints(
+            self, X, y, label=label, features=features, feature_names=feature_names, beta=beta,
+            sample_weight=sample_weight, offset=offset, multilabel=multilabel,
+        )  # fmt: skip
+
+
+def run_blocks(task, shape, n_jobs):
+    """Results of ``task(first, last)`` for blocks of the rows of a table, in threads if n_jobs is given."""
+    n_rows, n_cols = shape
+    size = max(64, BLOCK_CELLS // n_cols)
+    blocks = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    if n_jobs is None or len(blocks) == 1:
+        return [task(*block) for block in blocks]
+    from joblib import Parallel, delayed
+
+    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(task)(*block) for block in blocks)
+
+
+def log_softmax(values):
+    """Log of exp(values) divided by its sum over each row."""
+    values = values - values.max(axis=1, keepdims=True)
+    return values - np.log(np.exp(values).sum(axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Training: one model, a path, steps on request, means without examples, single classes."""

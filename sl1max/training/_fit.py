@@ -1,0 +1,276 @@
+"""The functional interface: training set in, model out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sl1max._data.inputs import check_options, check_warm_start, read_beta, read_data
+from sl1max._data.moments import Moments
+from sl1max._data.penalties import Penalties
+from sl1max._execution.monitor import FitProgress, Monitor
+from sl1max._execution.parallel import Outcome, solve_all
+from sl1max._models.reduction import Reduction
+from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
+from sl1max.model._model import Matrix, Model
+
+FAR = 30.0  # a score: what has it against it is as good as impossible
+ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
+
+
+def fit(
+    X: Matrix,
+    y: Matrix,
+    *,
+    distribution: str = "conditional",
+    classes: str = "auto",
+    beta: ArrayLike = 0.5,
+    beta_rule: str = "deviation",
+    fit_intercept: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
+    warm_start: Model | None = None,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    on_interrupt: str = "raise",
+) -> Model:
+    """Train an L1-regularised maximum-entropy classifier.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        Features, any real values; most often few are nonzero, most often these are 1.
+    y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+        A label for each example, of any type; or an indicator of the classes that it has, which may be soft
+        (non-negative; for independent classes in [0, 1]).
+    distribution : {"conditional", "joint", "class-conditional"}
+        What is modelled: p(c|x), p(x, c) or p(x|c).
+    classes : {"auto", "exclusive", "independent"}
+        Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
+        exclusive for a vector of labels, independent for an indicator.
+    beta : float or array of shape (n_features,) or (n_classes, n_features)
+        Strength of the regularisation. 0 means unpenalised, inf leaves the feature out.
+    beta_rule : {"deviation", "count"}
+        How beta becomes the penalty of a weight, m being the number of examples, or the total of their
+        weights (class-conditional: those of the class). "deviation": beta sigma / sqrt(m), with sigma the
+        standard deviation of the feature. "count": beta / m, so that beta is 1/C of scikit-learn's
+        LogisticRegression. An array is scaled by the rule too.
+    fit_intercept : bool
+        Fit an unpenalised constant for each class. It cancels in class-conditional models.
+    solver : {"auto", "sequential"}
+        "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
+    tol : float
+        Stop when the duality gap is at most tol times the objective with all weights zero; the scale of q0, which
+        offset has the log of, makes no difference to it.
+    max_iter : int, optional
+        Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+    sample_weight : array of shape (n_samples,), optional
+        Weight 2 is the same as having the example twice.
+    offset : array of shape (n_samples,) or (n_samples, n_classes), optional
+        Added to the scores: the log of a default distribution q0, up to a constant, which the model is where the
+        features say nothing. For independent classes it adds to the log-odds.
+    multilabel : {"duplicate", "equal"}
+        With exclusive classes an example with K labels counts K times, or once, 1/K for each label. Examples
+        without a label are left out.
+    warm_start : Model, optional
+        Start from the weights of a model with the same classes, features and distribution.
+    n_jobs : int, optional
+        Threads, for models that are solved class by class; the result does not depend on it. Within
+        ``joblib.parallel_config("dask")``, or another engine without shared memory, its workers.
+    callback : callable, optional
+        Called with a `FitProgress` now and then; if it returns a true value, that problem ends there, is not
+        marked as converged, and no warning is given for it. Problems that are solved by other processes are
+        reported when they have ended.
+    verbose : int
+        1: progress on stderr.
+    checkpoint : str or path-like, optional
+        A file that takes every class as it is finished. If it is there already, the fit goes on from it.
+    on_interrupt : {"raise", "return"}
+        What Ctrl-C does. "return": the model as far as it has come. Classes that were not begun have no
+        weights, are never predicted and are listed in ``model.unfinished``; those under way are kept as they are.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    FitError
+        Some classes could not be trained, e.g. since their worker died; the error names them and has the model
+        of the others. A `FitMemoryError`, which is a MemoryError too, if memory ran out.
+    CheckpointError
+        The checkpoint is of other data or settings; the error says which differ.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The duality gap stayed above its target, or the fit was interrupted; the model is the best found.
+    UserWarning
+        An independent class has all or none of the examples; its predictions are constant.
+    """
+    check_options(
+        distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
+        tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, on_interrupt=on_interrupt,
+    )  # fmt: skip
+    with explaining_memory_errors():
+        data = read_data(
+            X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
+            sample_weight=sample_weight, offset=offset,
+        )  # fmt: skip
+        beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
+        if warm_start is not None:
+            check_warm_start(warm_start, data, distribution)
+        warn_constant(data)
+        reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
+    monitor = Monitor(
+        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose
+    )
+    settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
+    with open_checkpoint(checkpoint, reduction, settings) as journal:
+        outcome = solve_all(reduction, monitor, n_jobs, journal)
+
+    settings["beta"] = float(beta) if beta.ndim == 0 else None
+    model = None
+    if outcome.solved or not outcome.plans:
+        model, statuses = reduction.join(outcome.solutions, settings, outcome.missing)
+    if outcome.interrupt is not None and (on_interrupt == "raise" or model is None):
+        raise outcome.interrupt
+    raise_failures(outcome, reduction, model)
+    if outcome.interrupt is not None:
+        _warn_interrupted(model, outcome)
+        return model
+    unpenalised = bool((beta == 0).any())
+    _warn_unconverged(model, statuses, unpenalised)
+    if unpenalised:
+        _warn_separated(model, statuses, data.columns.extent[:-1])
+    return model
+
+
+@contextlib.contextmanager
+def explaining_memory_errors():
+    """Say what to do when the training set does not fit."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(
+            f"not enough memory for the training set ({error}): train on fewer examples or features, or give X as a "
+            "scipy.sparse matrix, in CSC format to save a copy, that may be memory-mapped"
+        ) from error
+
+
+def open_checkpoint(path, reduction: Reduction, settings):
+    """The checkpoint of a fit, made or gone on with; nothing if there is no path."""
+    if path is None:
+        return contextlib.nullcontext()
+    from sl1max._execution.checkpoint import Journal, fingerprint
+
+    belongs_to = fingerprint(
+        reduction.data, reduction.warm_start, distribution=reduction.distribution,
+        fit_intercept=reduction.fit_intercept, **settings,
+    )  # fmt: skip
+    return Journal(path, belongs_to)
+
+
+def raise_failures(outcome: Outcome, reduction, model):
+    """A `FitError` that names the classes that failed, if any have; of an outcome that was not interrupted."""
+    if outcome.interrupt is not None and model is None:
+        raise outcome.interrupt
+    if not outcome.failed:
+        return
+    failed = {reduction.class_label(outcome.plans[k]): failure for k, failure in sorted(outcome.failed.items())}
+    memory = [label for label, failure in failed.items() if failure.kind in ("MemoryError", "_ArrayMemoryError")]
+    first = memory[0] if memory else next(iter(failed))
+    name = "the model" if first is None else f"class {first}"
+    others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    rest = ""
+    if first is not None:
+        rest = ". The other classes have been trained and are in the error's `model`" if model is not None else ""
+    if memory:
+        raise FitMemoryError(
+            f"not enough memory to train {name}{others} ({failed[first]}): {reduction.memory_advice}{rest}",
+            failed,
+            model,
+        )
+    raise FitError(f"{name}{others} could not be trained: {failed[first]}{rest}", failed, model)
+
+
+def _warn_interrupted(model, outcome):
+    """What the model of an interrupted fit has and has not."""
+    n_classes = len({c for plan in outcome.plans for c, _ in plan.blocks})
+    begun = [solution.plan for solution in outcome.solutions if solution.status == "interrupted"]
+    n_open = len({c for plan in begun for c, _ in plan.blocks})
+    n_missing = len(model.unfinished)
+    if len(outcome.plans) == 1:
+        text = f"the model is as it was then, at a duality gap of {np.max(model.dual_gap):.3g}"
+    else:
+        text = (
+            f"{n_classes - n_open - n_missing} of {n_classes} classes are finished, {n_open} were under way, and "
+            f"{n_missing} were not begun and are never predicted"
+        )
+    warnings.warn(f"sl1max.fit was interrupted: {text}", ConvergenceWarning, stacklevel=3)
+
+
+def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:
+    """The training set with its moments and penalties, ready to be solved."""
+    moments = Moments(data)
+    penalties = Penalties(data, moments, distribution, beta, beta_rule)
+    return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
+
+
+def warn_constant(data, labels=None):
+    """Say which independent classes hold all or none of the examples; ``labels`` are other names of the classes."""
+    labels = data.classes if labels is None else labels
+    for c in np.flatnonzero(data.constant):
+        share = "every example" if data.constant[c] > 0 else "no example"
+        warnings.warn(
+            f"y gives {share} to class {labels[c]}: its predictions will be constant",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_unconverged(model, statuses, unpenalised):
+    """One warning for all gaps that stayed above their target, except where the callback ended the fit."""
+    gaps, targets = np.atleast_1d(model.dual_gap), np.atleast_1d(model.tol * np.abs(model.objective_zero))
+    failed = [k for k, status in enumerate(statuses) if status in ("running", "stalled")]
+    if not failed:
+        return
+    worst = max(failed, key=lambda k: gaps[k] / max(targets[k], np.finfo(float).tiny))
+    which = ""
+    if len(statuses) > 1:
+        which = f" for {len(failed)} of {len(statuses)} classes, the worst being {model.classes[worst]}"
+    why = {"running": "max_iter was reached", "stalled": "no further decrease is possible in floating point"}
+    hint = ". Separable data have no optimum where beta is 0, which may be the cause" if unpenalised else ""
+    warnings.warn(
+        f"sl1max.fit did not converge{which}: {why[statuses[worst]]} at a duality gap of {gaps[worst]:.3g}, "
+        f"above its target of {targets[worst]:.3g}{hint}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _warn_separated(model, statuses, extent):
+    """Without a penalty separable data take weights to infinity: the loss of a conditional model falls to zero with
+    them, the probability of some examples does in the others."""
+    targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
+    gone = np.atleast_1d(model.objective) <= targets if model.distribution == "conditional" else False
+    far = (np.abs(model.weights) * extent).max() > FAR if model.weights.nnz else False
+    ended = np.array([status == "converged" for status in statuses])
+    if np.any(ended & (gone | far)):
+        warnings.warn(
+            "Separable data have no optimum where beta is 0: the weights would grow for ever, and are only as large "
+            "as tol asks for",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,310 @@
+"""Training a few steps at a time, for learners that reweight or relabel the examples in between.
+
+`Problem` holds the converted examples; any number of `Solver`s, e.g. one for each expert of a mixture, share its
+columns and have targets, weights and penalties of their own. A solver that is given others keeps its weights and goes
+on from them. Nothing of X is converted again; of real values ``beta_rule="deviation"`` squares a copy for a moment.
+"""
+
+from __future__ import annotations
+
+import numbers
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sl1max._data.inputs import (
+    change_labels,
+    change_offset,
+    check_options,
+    check_values,
+    check_warm_start,
+    read_beta,
+    read_data,
+)
+from sl1max._data.moments import IN_CLASS
+from sl1max.model._model import Matrix, Model
+from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
+
+
+class Problem:
+    """A training set and the kind of model to be fitted to it, for `Solver`.
+
+    X is taken by reference where it has the form the core works on: a CSC matrix of float64 with sorted int32
+    indices, or a column-major float64 array, at least a quarter of it nonzero. It must not be changed meanwhile. Of
+    sparse examples by the ten thousands the core keeps a copy by rows beside it, for speed.
+
+    Parameters
+    ----------
+    X, y, distribution, classes, beta, beta_rule, fit_intercept, sample_weight, offset, multilabel :
+        As in `sl1max.fit`. Examples of weight zero, or without a label, stay: a solver may give them one. So they
+        count, unlike in `sl1max.fit`, where the range of a feature is taken.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels; column numbers for an indicator.
+    shape : (n_samples, n_features)
+
+    Examples
+    --------
+    >>> import sl1max
+    >>> problem = sl1max.Problem([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"], beta=0.1)
+    >>> problem.classes.tolist(), problem.shape
+    (['ham', 'spam'], (4, 2))
+    """
+
+    def __init__(
+        self,
+        X: Matrix,
+        y: Matrix,
+        *,
+        distribution: str = "conditional",
+        classes: str = "auto",
+        beta: ArrayLike = 0.5,
+        beta_rule: str = "deviation",
+        fit_intercept: bool = True,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        multilabel: str = "duplicate",
+    ):
+        check_options(distribution=distribution, classes=classes, beta_rule=beta_rule, multilabel=multilabel)
+        self._distribution = distribution
+        self._beta_rule = beta_rule
+        self._fit_intercept = fit_intercept
+        self._multilabel = multilabel
+        self._data = read_data(
+            X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver="auto",
+            sample_weight=sample_weight, offset=offset, keep_all=True,
+        )  # fmt: skip
+        self._beta = self._read_beta(beta)
+        self._y = y.copy() if hasattr(y, "copy") else y
+        self._sample_weight = sample_weight
+        warn_constant(self._data)
+
+    def _read_beta(self, beta):
+        return read_beta(beta, len(self._data.classes), self._data.matrix.shape[1])
+
+    def _label(self, data, y, sample_weight):
+        return change_labels(
+            data, y, distribution=self._distribution, multilabel=self._multilabel, sample_weight=sample_weight
+        )
+
+    def _reduce(self, data, beta, warm_start=None):
+        return reduce_data(data, self._distribution, beta, self._beta_rule, self._fit_intercept, warm_start)
+
+    @property
+    def classes(self) -> np.ndarray:
+        return self._data.classes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._data.matrix.shape
+
+
+class Solver:
+    """A model on its way to the optimum, a step at a time.
+
+    Parameters
+    ----------
+    problem : Problem
+        Not changed: other solvers may share it.
+    solver : {"auto", "sequential"}
+        What a step is: a round of sweeps and Newton steps over a working set; or one update of one weight.
+    tol : float
+        Converged when the duality gap is at most tol times the objective with all weights zero.
+    warm_start : Model, optional
+        Start from the weights of a model with the same classes, features and distribution.
+
+    Attributes
+    ----------
+    status : {"running", "converged", "stalled"}
+        "stalled": no further decrease is possible in floating point, though the gap is above its target.
+    objective, dual_gap, n_iter :
+        Those of `result`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sl1max
+    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+    >>> solver = sl1max.Solver(sl1max.Problem(X, y, beta=0.1))
+    >>> while solver.step() == "running":
+    ...     pass
+    >>> solver.status, bool(solver.dual_gap < 1e-4)
+    ('converged', True)
+    >>> solver.reweight([1, 1, 1, 5])
+    >>> solver.step(100)
+    'converged'
+    >>> solver.result()
+    <sl1max.Model: conditional, 2 exclusive classes, 2 features, 1 weights, converged>
+    """
+
+    def __init__(
+        self, problem: Problem, *, solver: str = "auto", tol: float = 1e-4, warm_start: Model | None = None
+    ):
+        check_options(solver=solver, tol=tol)
+        if not isinstance(problem, Problem):
+            raise ValueError(f"problem must be a sl1max.Problem, not {type(problem).__name__}")
+        check_values(problem._data.matrix, solver)
+        if warm_start is not None:
+            check_warm_start(warm_start, problem._data, problem._distribution)
+        self._problem = problem
+        self._solver = solver
+        self._tol = tol
+        self._data = problem._data
+        self._beta = problem._beta
+        self._y, self._sample_weight = problem._y, problem._sample_weight
+        self._solvers: dict[tuple, Any] = {}
+        self._take_up(warm_start)
+
+    def _take_up(self, warm_start=None):
+        """Let the core's solvers go on with the data and beta as they are now."""
+        self._reduction = self._problem._reduce(self._data, self._beta, warm_start)
+        algorithm = ALGORITHMS[self._solver]
+        self._plans = {plan.blocks: plan for plan in self._reduction.plans(algorithm)}
+        held = self._solvers
+        self._solvers = {}
+        for blocks, plan in self._plans.items():
+            if blocks in held:
+                self._reduction.change_solver(plan, held[blocks])
+                self._solvers[blocks] = held[blocks]
+            else:  # the first time, or an independent class that was constant
+                self._solvers[blocks] = self._reduction.make_solver(plan, algorithm, self._tol, changes=True)
+        self._ends = dict.fromkeys(self._solvers, "running")
+        self.__dict__.pop("_model", None)
+
+    def step(self, n: int = 1) -> str:
+        """Take at most n steps of each of the problems that the model consists of.
+
+        Parameters
+        ----------
+        n : int
+            0 brings objective and gap up to date and takes none.
+
+        Returns
+        -------
+        str
+            The status.
+        """
+        if not isinstance(n, numbers.Integral) or n < 0:
+            raise ValueError(f"n={n!r} must be an integer >= 0")
+        self.__dict__.pop("_model", None)
+        for blocks, solver in self._solvers.items():
+            self._ends[blocks] = solver.run(n)
+        return self.status
+
+    @property
+    def status(self) -> str:
+        ends = set(self._ends.values()) - {"converged"}
+        return "running" if "running" in ends else "stalled" if ends else "converged"
+
+    def reweight(self, sample_weight: ArrayLike | None) -> None:
+        """Other weights of the examples; None: all one.
+
+        Parameters
+        ----------
+        sample_weight : array of shape (n_samples,)
+            Zero leaves an example out.
+        """
+        self._data = self._problem._label(self._data, self._y, sample_weight)
+        self._sample_weight = sample_weight
+        self._take_up()
+
+    def set_target(self, y: Matrix, sample_weight: ArrayLike | None = None) -> None:
+        """Other labels of the examples, and other weights if they are given.
+
+        Parameters
+        ----------
+        y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
+            Labels among the problem's classes, or shares of the classes.
+        sample_weight : array of shape (n_samples,), optional
+        """
+        weight = self._sample_weight if sample_weight is None else sample_weight
+        self._data = self._problem._label(self._data, y, weight)
+        self._y, self._sample_weight = y.copy() if hasattr(y, "copy") else y, weight
+        self._take_up()
+
+    def set_beta(self, beta: ArrayLike) -> None:
+        """Another strength of the regularisation.
+
+        Parameters
+        ----------
+        beta : float or array of shape (n_features,) or (n_classes, n_features)
+        """
+        self._beta = self._problem._read_beta(beta)
+        self._take_up()
+
+    def set_offset(self, offset: ArrayLike | None) -> None:
+        """Another default distribution; None: none.
+
+        Parameters
+        ----------
+        offset : array of shape (n_samples,) or (n_samples, n_classes)
+        """
+        self._data = change_offset(self._data, offset, distribution=self._problem._distribution)
+        self._take_up()
+
+    def weights(self, label: Any) -> np.ndarray:
+        """The weights of a class as they stand, without copying.
+
+        Parameters
+        ----------
+        label : object
+            A class. Of two exclusive classes of a conditional model the second, whose weights are relative to the
+            first's; the weights of an independent class of one are relative to its non-class's.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            A read-only view of the solver's own array, which later steps change.
+        """
+        (found,) = np.nonzero(self._problem.classes == label)
+        if not len(found):
+            raise ValueError(f"label={label!r} is not a class of the problem")
+        block = int(found[0]), IN_CLASS
+        for blocks, solver in self._solvers.items():
+            if block in blocks:
+                view = solver.weights[blocks.index(block), :-1]
+                view.flags.writeable = False
+                return view
+        raise ValueError(f"label={label!r} has no weights of its own: it is constant, or the others are relative to it")
+
+    def result(self) -> Model:
+        """The model as it stands, converged or not.
+
+        Returns
+        -------
+        Model
+            Its own; later steps do not change it.
+        """
+        return self._model
+
+    @cached_property
+    def _model(self):
+        for solver in self._solvers.values():
+            solver.run(0)
+        solutions = [
+            self._reduction.solution(self._plans[blocks], solver, self._ends[blocks])
+            for blocks, solver in self._solvers.items()
+        ]
+        settings = {
+            "beta": float(self._beta) if self._beta.ndim == 0 else None,
+            "beta_rule": self._problem._beta_rule,
+            "solver": self._solver,
+            "tol": self._tol,
+        }
+        return self._reduction.join(solutions, settings)[0]
+
+    @property
+    def objective(self) -> float | np.ndarray:
+        return self._model.objective
+
+    @property
+    def dual_gap(self) -> float | np.ndarray:
+        return self._model.dual_gap
+
+    @property
+    def n_iter(self) -> int | np.ndarray:
+        return self._model.n_iter

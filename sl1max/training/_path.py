@@ -1,0 +1,172 @@
+"""Models along a path of betas, from the one with all weights zero downward."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sl1max._data.inputs import check_options, read_data
+from sl1max.model._model import Matrix, Model
+from sl1max.training._fit import fit, reduce_data
+
+N_BETAS = 30
+LEAST_SHARE = 1e-3  # the last beta of a path that was not given, as a share of the first
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """Models of one training set at descending betas.
+
+    Attributes
+    ----------
+    betas : ndarray of shape (n_betas,)
+    models : list of Model
+    """
+
+    betas: np.ndarray
+    models: list[Model]
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def objective(self) -> np.ndarray:
+        """Objectives, (n_betas,) or (n_betas, n_classes)."""
+        return np.array([model.objective for model in self.models])
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Duality gaps, shaped like the objectives."""
+        return np.array([model.dual_gap for model in self.models])
+
+    @property
+    def n_nonzero(self) -> np.ndarray:
+        """Number of nonzero weights of each model, (n_betas,)."""
+        return np.array([model.weights.nnz for model in self.models])
+
+    def coef(self, label: Any) -> np.ndarray:
+        """Weights of one class along the path, a dense array (n_betas, n_features)."""
+        (found,) = np.nonzero(self.models[0].classes == label)
+        if not len(found):
+            raise ValueError(f"label={label!r} is not a class of the models")
+        return np.vstack([model.weights[found].toarray() for model in self.models])
+
+
+def path(
+    X: Matrix,
+    y: Matrix,
+    betas: int | ArrayLike | None = None,
+    *,
+    warm_start: Model | None = None,
+    **options: Any,
+) -> PathResult:
+    """Train models at descending betas, each from the weights of the one before.
+
+    Parameters
+    ----------
+    X, y : training set, as in `sl1max.fit`
+    betas : int or array, optional
+        The betas, in any order; or how many, evenly spaced on a logarithmic scale from `zero_beta`, at which
+        all weights are zero, to a thousandth of it. 30 if not given.
+    warm_start : Model, optional
+        Where the first model starts.
+    **options :
+        As in `sl1max.fit`.
+
+    Returns
+    -------
+    PathResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sl1max
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(0, 2, (100, 8))
+    >>> y = X[:, 0] + X[:, 1]
+    >>> result = sl1max.path(X, y, betas=5)
+    >>> int(result.n_nonzero[0]), bool(result.n_nonzero[-1] > 0)
+    (0, True)
+    """
+    for name in ("checkpoint", "on_interrupt"):
+        if options.get(name) not in (None, "raise"):
+            raise ValueError(f"{name} cannot be used for a path, which is many models")
+    if betas is None or isinstance(betas, numbers.Integral):
+        betas = spaced_betas(X, y, N_BETAS if betas is None else betas, **options)
+    models: list[Model] = []
+    betas = read_betas(betas)
+    for beta in betas:
+        models.append(fit(X, y, beta=beta, warm_start=models[-1] if models else warm_start, **options))
+    return PathResult(betas, models)
+
+
+def zero_beta(
+    X: Matrix,
+    y: Matrix,
+    *,
+    distribution: str = "conditional",
+    classes: str = "auto",
+    beta_rule: str = "deviation",
+    fit_intercept: bool = True,
+    solver: str = "auto",
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
+    **_: Any,
+) -> float:
+    """The least beta at which all weights of the model are zero.
+
+    Without weights the model's expectation of a feature differs from the empirical one by some amount;
+    a weight stays at zero as long as its penalty is no less.
+
+    Parameters
+    ----------
+    X, y, distribution, classes, beta_rule, fit_intercept, solver, sample_weight, offset, multilabel :
+        As in `sl1max.fit`, whose other options make no difference and are ignored.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sl1max
+    >>> from sl1max.training._path import zero_beta
+    >>> X, y = np.array([[1, 0], [1, 1], [0, 1], [0, 0]]), [1, 1, 1, 0]
+    >>> beta = zero_beta(X, y)
+    >>> [sl1max.fit(X, y, beta=share * beta).weights.nnz > 0 for share in (1.01, 0.9)]
+    [False, True]
+    """
+    check_options(
+        distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel
+    )
+    data = read_data(
+        X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
+        sample_weight=sample_weight, offset=offset,
+    )  # fmt: skip
+    reduction = reduce_data(data, distribution, np.ones(()), beta_rule, fit_intercept)
+    return max((reduction.zero_beta(plan) for plan in reduction.plans("newton")), default=0.0)
+
+
+def spaced_betas(X: Matrix, y: Matrix, n_betas: int, **options: Any) -> np.ndarray:
+    """n_betas of them, from `zero_beta` down, on a logarithmic scale."""
+    if n_betas < 1:
+        raise ValueError(f"betas={n_betas!r} must be a positive number of them, or an array")
+    first = zero_beta(X, y, **options) or 1.0  # 0: no feature tells anything, any beta will do
+    return first * np.geomspace(1, LEAST_SHARE, n_betas)
+
+
+def read_betas(betas: Any) -> np.ndarray:
+    """betas as a descending array, each once."""
+    try:
+        betas = np.unique(np.asarray(betas, dtype=np.float64).ravel())[::-1]
+    except (TypeError, ValueError):
+        raise ValueError("betas must be an integer or an array of numbers") from None
+    if not len(betas) or not (betas >= 0).all():
+        raise ValueError("betas must be an integer or an array of numbers >= 0, at least one")
+    return betas

@@ -1,0 +1,150 @@
+"""Problems that several test files train on, and comparisons of models."""
+
+import os
+import signal
+
+import numpy as np
+import reference as ref
+from scipy import sparse
+from strategies import random_data, random_twin
+
+from sl1max._core import _solver
+from sl1max._execution.monitor import Monitor
+from sl1max._solvers.grouped_rows import MergedSolver
+
+MODELS = [
+    (distribution, classes)
+    for distribution in ("conditional", "joint", "class-conditional")
+    for classes in ("exclusive", "independent")
+]
+TOL = 1e-9
+
+
+def make_data(seed=0, n_samples=60, n_features=10, n_classes=3, values="binary"):
+    rng = np.random.default_rng(seed)
+    X, y = random_data(rng, n_samples, n_features, n_classes, values)
+    X[np.arange(n_samples), y] += rng.random(n_samples) < 0.5
+    return (np.minimum(X, 1) if values == "binary" else X), y
+
+
+def reference_optima(
+    X, Y, distribution, classes, *, weight=None, multilabel="duplicate", offset=None, **options
+):
+    """The least objective, by the slow twin: one number, or one per class."""
+    weight = np.ones(len(X)) if weight is None else weight
+    n_classes = Y.shape[1]
+    if classes == "exclusive":
+        if offset is not None:
+            offset = offset[Y.sum(axis=1) > 0]
+        X, Y, weight = ref.exclusive_labels(X, Y, weight, multilabel)
+    if distribution == "class-conditional":
+        options.pop("intercept", None)
+        offsets = [None if offset is None else offset[:, [c]].T for c in range(n_classes)]
+        twins = [
+            ref.class_conditional(X, Y, weight, c, offset=offsets[c], **options) for c in range(n_classes)
+        ]
+    elif classes == "exclusive":
+        rows = None if offset is None else offset.T
+        return ref.oracle(getattr(ref, distribution)(X, Y, weight, offset=rows, **options)).objective
+    else:
+        none = np.zeros(len(X))
+        twins = [
+            getattr(ref, distribution)(
+                X,
+                ref.class_indicator(Y[:, c]),
+                weight,
+                offset=None if offset is None else np.stack([none, offset[:, c]]),
+                **options,
+            )
+            for c in range(n_classes)
+        ]
+    return np.array([ref.oracle(twin).objective for twin in twins])
+
+
+def assert_optimal(model, optimum):
+    """The gap is met, and is no less than the true distance to the optimum."""
+    assert np.all(model.converged)
+    rounding = 1e-12 * np.abs(optimum)
+    assert np.all(model.objective >= optimum - rounding)
+    assert np.all(model.objective - optimum <= model.dual_gap + rounding)
+    np.testing.assert_allclose(model.objective, optimum, rtol=3e-9)
+
+
+def assert_equal_models(left, right):
+    """Bit for bit."""
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(left.weights, name), getattr(right.weights, name))
+    for name in ("intercept", "objective", "dual_gap", "n_iter"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+def assert_close_models(left, right, X, atol=1e-5):
+    np.testing.assert_allclose(left.objective, right.objective, rtol=1e-8)
+    np.testing.assert_allclose(left.log_proba(X), right.log_proba(X), atol=atol)
+
+
+def break_classes(monkeypatch, error, labels):
+    """Let the solver fail for some classes."""
+    run = Monitor.run
+
+    def fail(self, solver, class_label, *args):
+        if class_label in labels:
+            raise error
+        return run(self, solver, class_label, *args)
+
+    monkeypatch.setattr(Monitor, "run", fail)
+
+
+def interrupt_after(n_classes):
+    """A callback that presses Ctrl-C once so many classes have ended."""
+    ended = set()
+
+    def look(progress):
+        if progress.dual_gap <= progress.target:
+            ended.add(progress.class_label)
+        if len(ended) == n_classes:
+            os.kill(os.getpid(), signal.SIGINT)
+            ended.add("asked")
+
+    return look
+
+
+def long_problem():
+    rng = np.random.default_rng(0)
+    X = sparse.random(5000, 500, density=0.02, random_state=0, format="csc")
+    X.data[:] = 1
+    y = np.minimum(rng.zipf(1.6, 5000), 40)
+    return X, y
+
+
+def many_rows():
+    """More than a BLAS adds up with one thread."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(30_000, 50, density=0.1, format="csc", random_state=0)
+    return X, rng.integers(0, 3, 30_000), rng.normal(size=30_000), rng.uniform(0.5, 2, 30_000)
+
+
+def make_twin(normalizer, seed=0, shape=(40, 12), values="real", n_classes=3, odd=(), **options):
+    rng = np.random.default_rng(seed)
+    X, y = random_data(rng, *shape, n_classes=n_classes, values=values, odd=odd)
+    return random_twin(rng, X, y, normalizer, **options)
+
+
+def merge_few_rows(monkeypatch) -> list[MergedSolver]:
+    """Let rows be merged however few they are; the list takes the solvers that are made."""
+    made = []
+
+    def note(*args, **options):
+        made.append(MergedSolver(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
+    monkeypatch.setattr("sl1max._models.reduction.MergedSolver", note)
+    return made
+
+
+def wide_problem():
+    """Examples enough, no two alike, for the arrays of a class to be a large part of the memory."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(100_000, 60, density=0.05, random_state=0, format="csc")
+    return X, np.minimum(rng.zipf(1.6, 100_000), 15)

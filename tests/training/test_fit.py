@@ -1,0 +1,383 @@
+"""`sl1max.fit` as a whole: the five models against the reference, and what must not change a model."""
+
+import os
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import MODELS, TOL, assert_close_models, assert_equal_models, assert_optimal, make_data, reference_optima
+from scipy import sparse
+from strategies import one_hot, random_data
+
+import sl1max
+from sl1max.datasets import fetch_webkb
+
+# The five models
+
+
+@pytest.mark.parametrize("values", ["binary", "real"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_optimum(distribution, classes, beta_rule, fit_intercept, values):
+    X, y = make_data(values=values)
+    options = {"beta": 0.3, "beta_rule": beta_rule}
+    model = sl1max.fit(
+        X, y, distribution=distribution, classes=classes, fit_intercept=fit_intercept, tol=TOL, **options
+    )
+    optimum = reference_optima(X, one_hot(y), distribution, classes, intercept=fit_intercept, **options)
+    assert_optimal(model, optimum)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("distribution", ["conditional", "joint", "class-conditional"])
+def test_two_exclusive_classes(distribution, fit_intercept):
+    X, y = make_data(n_classes=2)
+    offset = np.random.default_rng(5).normal(size=(60, 2))
+    model = sl1max.fit(X, y, distribution=distribution, fit_intercept=fit_intercept, offset=offset, tol=TOL)
+    optimum = reference_optima(
+        X, one_hot(y), distribution, "exclusive", offset=offset, intercept=fit_intercept
+    )
+    assert_optimal(model, optimum)
+
+
+@pytest.mark.parametrize("multilabel", ["duplicate", "equal"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_several_labels(distribution, classes, multilabel):
+    """Rows with none, one and more labels, weighted."""
+    X, y = make_data(1)
+    rng = np.random.default_rng(1)
+    Y = np.maximum(one_hot(y), rng.random((60, 3)) < 0.2)
+    Y[::7] = 0
+    weight = rng.uniform(0.5, 3, 60)
+    options = {"multilabel": multilabel}
+    model = sl1max.fit(
+        X,
+        sparse.csr_array(Y),
+        distribution=distribution,
+        classes=classes,
+        sample_weight=weight,
+        tol=TOL,
+        **options,
+    )
+    assert_optimal(model, reference_optima(X, Y, distribution, classes, weight=weight, **options))
+
+
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_soft_labels(distribution, classes):
+    X, _ = make_data(2)
+    Y = np.random.default_rng(2).dirichlet(np.ones(3), 60)
+    model = sl1max.fit(X, Y, distribution=distribution, classes=classes, beta=0.1, tol=TOL)
+    assert_optimal(model, reference_optima(X, Y, distribution, classes, beta=0.1))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_offset(distribution, classes, fit_intercept):
+    X, y = make_data(3)
+    offset = np.random.default_rng(3).normal(size=(60, 3))
+    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept, "tol": TOL}
+    model = sl1max.fit(X, y, offset=offset, **options)
+    optimum = reference_optima(X, one_hot(y), distribution, classes, offset=offset, intercept=fit_intercept)
+    assert_optimal(model, optimum)
+    if (distribution, classes) != ("conditional", "exclusive"):
+        per_example = sl1max.fit(X, y, offset=offset[:, 0], **options)
+        repeated = sl1max.fit(X, y, offset=np.repeat(offset[:, :1], 3, axis=1), **options)
+        assert_equal_models(per_example, repeated)
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "joint", "class-conditional"])
+def test_the_scale_of_q0_does_not_matter(distribution):
+    """A default distribution that sums to one has ln Z = 0 at weights zero: tol must not be relative to that."""
+    rng = np.random.default_rng(3)
+    X, y = random_data(rng, 60, 12)
+    axis = 1 if distribution == "conditional" else 0
+    q0 = rng.random((60, 3))
+    options = {"distribution": distribution, "tol": 1e-6}
+    model = sl1max.fit(X, y, offset=np.log(q0 / q0.sum(axis=axis, keepdims=True)), **options)
+    other = sl1max.fit(X, y, offset=np.log(q0 / q0.sum(axis=axis, keepdims=True)) + 50, **options)
+    assert np.all(model.converged) and np.all(other.converged)
+    assert np.array_equal(model.n_iter, other.n_iter)
+    assert_allclose(model.weights.toarray(), other.weights.toarray(), atol=1e-6)
+    assert_allclose(np.subtract(other.objective, model.objective), 50)
+    if distribution != "conditional":
+        assert_allclose(model.proba(X, offset=np.log(q0)), other.proba(X, offset=np.log(q0)), atol=1e-6)
+
+
+def test_offset_of_zero_changes_nothing():
+    X, y = make_data()
+    for distribution, classes in MODELS:
+        options = {"distribution": distribution, "classes": classes, "tol": TOL}
+        plain = sl1max.fit(X, y, **options)
+        assert_close_models(sl1max.fit(X, y, offset=np.zeros((60, 3)), **options), plain, X)
+
+
+def test_constraints_hold_at_the_optimum():
+    """|q[f_cj] - p~_cj| <= beta_cj, with equality where the weight is not zero."""
+    X, y = make_data()
+    beta = 0.02
+    model = sl1max.fit(X, y, beta=beta * 60, beta_rule="count", tol=1e-11)
+    slack = np.abs((model.proba(X) - one_hot(y)).T @ X / 60)
+    active = model.weights.toarray() != 0
+    assert active.any() and not active.all()
+    np.testing.assert_allclose(slack[active], beta, rtol=1e-5)
+    assert (slack <= beta * (1 + 1e-5)).all()
+
+
+def test_count_rule_is_scikit_learns_C():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    X, y = make_data(n_classes=2)
+    model = sl1max.fit(X, y, beta=0.5, beta_rule="count", fit_intercept=False, tol=TOL)
+    liblinear = linear_model.LogisticRegression(
+        C=2.0, l1_ratio=1, solver="liblinear", fit_intercept=False, tol=1e-10, max_iter=10000
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coef = liblinear.set_params(penalty="l1").fit(X, y).coef_
+    np.testing.assert_allclose((model.weights[[1]] - model.weights[[0]]).toarray(), coef, atol=1e-4)
+    margin = np.where(y == 1, 1, -1) * (X @ coef.ravel())
+    objective = np.logaddexp(0, -margin).mean() + np.abs(coef).sum() / (2.0 * len(y))
+    np.testing.assert_allclose(model.objective, objective, rtol=1e-9)
+
+
+def test_indicator_of_one_column():
+    X, y = make_data(n_classes=2)
+    model = sl1max.fit(X, y[:, None], tol=TOL)
+    assert model.kind == "independent" and model.weights.shape == (1, 10)
+    two = sl1max.fit(X, y, tol=TOL)
+    np.testing.assert_allclose(model.proba(X)[:, 0], two.proba(X)[:, 1], atol=1e-6)
+    assert model.objective[0] == pytest.approx(two.objective, rel=1e-9)
+
+
+# What must not change a model
+
+
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_weight_two_is_the_row_twice(distribution, classes):
+    X, y = make_data()
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    weighted = sl1max.fit(X, y, sample_weight=weight, **options)
+    repeated = sl1max.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **options)
+    assert_close_models(weighted, repeated, X)
+    assert weighted.mass == repeated.mass
+
+
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_permutations(distribution, classes):
+    X, y = make_data()
+    rng = np.random.default_rng(0)
+    rows, cols, names = rng.permutation(60), rng.permutation(10), rng.permutation(3)
+    options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    plain = sl1max.fit(X, y, **options)
+    moved = sl1max.fit(X[rows][:, cols], names[y][rows], **options)
+    np.testing.assert_allclose(moved.log_proba(X[:, cols])[:, names], plain.log_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("beta_rule", ["deviation", "count"])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_scaling(distribution, classes, beta_rule):
+    """Feature j times k, and beta_j too: the same model. The deviation sees to beta itself."""
+    X, y = make_data(values="real")
+    scale = 2.0 ** np.arange(-5, 5)
+    options = {"distribution": distribution, "classes": classes, "beta_rule": beta_rule, "tol": TOL}
+    plain = sl1max.fit(X, y, beta=0.5, **options)
+    scaled = sl1max.fit(X * scale, y, beta=0.5 * scale if beta_rule == "count" else 0.5, **options)
+    np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-9)
+    np.testing.assert_allclose(scaled.weights.toarray() * scale, plain.weights.toarray(), atol=1e-4)
+
+
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_threads_give_the_same_bits(distribution, classes):
+    X, y = make_data(n_samples=200, n_features=30, n_classes=8)
+    options = {"distribution": distribution, "classes": classes}
+    alone = sl1max.fit(X, y, **options)
+    for n_jobs in (1, 2, 3, -1):
+        assert_equal_models(sl1max.fit(X, y, n_jobs=n_jobs, **options), alone)
+
+
+def test_threads_under_a_process_backend():
+    joblib = pytest.importorskip("joblib")
+    X, y = make_data()
+    with joblib.parallel_config("loky", n_jobs=2):
+        model = sl1max.fit(X, y, classes="independent")
+    assert_equal_models(model, sl1max.fit(X, y, classes="independent"))
+
+
+def test_reports_give_the_same_bits():
+    X, y = make_data()
+    for distribution, classes in MODELS:
+        options = {"distribution": distribution, "classes": classes}
+        watched = sl1max.fit(X, y, callback=lambda progress: None, **options)
+        assert_equal_models(watched, sl1max.fit(X, y, **options))
+
+
+# The paper's algorithm
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_sequential(distribution, classes, n_classes, fit_intercept):
+    X, y = make_data(n_classes=n_classes)
+    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+    paper = sl1max.fit(X, y, solver="sequential", tol=1e-6, **options)
+    fast = sl1max.fit(X, y, tol=TOL, **options)
+    assert np.all(paper.converged)
+    np.testing.assert_allclose(paper.objective, fast.objective, rtol=2e-6)
+    np.testing.assert_allclose(paper.objective_zero, fast.objective_zero, rtol=1e-12)
+    np.testing.assert_allclose(paper.proba(X), fast.proba(X), atol=0.01)
+
+
+def test_sequential_keeps_both_parts():
+    X, y = make_data()
+    model = sl1max.fit(X, y, classes="independent", solver="sequential", beta_rule="count")
+    lam_1, lam_0 = model.weights_parts()
+    assert lam_1.nnz > 0 and lam_0.nnz > 0
+    np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
+
+
+# Warm start
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+def test_warm_start_at_the_optimum(distribution, classes, fit_intercept, n_classes):
+    X, y = make_data(n_classes=n_classes)
+    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+    model = sl1max.fit(X, y, tol=1e-9, **options)
+    assert np.all(model.n_iter > 0)
+    again = sl1max.fit(X, y, tol=1e-7, warm_start=model, **options)
+    assert np.all(again.n_iter == 0) and np.all(again.converged)
+    np.testing.assert_allclose(again.objective, model.objective, rtol=1e-12)
+
+
+def test_warm_start_elsewhere():
+    X, y = make_data()
+    for distribution, classes in MODELS:
+        options = {"distribution": distribution, "classes": classes, "tol": TOL}
+        start = sl1max.fit(X, y, beta=0.05, **options)
+        beta = np.full(10, 0.5)
+        beta[0] = np.inf
+        warm, cold = (sl1max.fit(X, y, beta=beta, warm_start=model, **options) for model in (start, None))
+        assert_close_models(warm, cold, X)
+
+
+# Progress, stopping, warnings
+
+
+def test_callback():
+    X, y = make_data()
+    seen = []
+    model = sl1max.fit(X, y, classes="independent", tol=TOL, callback=seen.append)
+    assert {progress.class_label for progress in seen} == {0, 1, 2}
+    for c in range(3):
+        own = [progress for progress in seen if progress.class_label == c]
+        assert own[-1].n_iter == model.n_iter[c]
+        assert own[-1].dual_gap == model.dual_gap[c] <= own[-1].target
+        assert (np.diff([progress.objective for progress in own]) <= 1e-15).all()
+    seen.clear()
+    sl1max.fit(X, y, callback=seen.append)
+    assert all(progress.class_label is None for progress in seen)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_callback_stops(n_jobs):
+    X, y = make_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = sl1max.fit(
+            X,
+            y,
+            classes="independent",
+            tol=TOL,
+            n_jobs=n_jobs,
+            callback=lambda progress: progress.class_label == 1,
+        )
+    assert model.converged.tolist() == [True, False, True]
+    assert model.n_iter[1] == 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_error_in_callback(n_jobs):
+    X, y = make_data()
+
+    def fail(progress):
+        raise RuntimeError("from the callback")
+
+    with pytest.raises(RuntimeError, match="from the callback"):
+        sl1max.fit(X, y, classes="independent", n_jobs=n_jobs, callback=fail)
+
+
+def test_verbose(capsys):
+    X, y = make_data()
+    sl1max.fit(X, y, classes="independent", verbose=1)
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == ""
+    assert len(lines) == 3
+    assert all(line.startswith("sl1max: class ") and line.endswith("converged") for line in lines)
+    sl1max.fit(X, y)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_convergence_warning():
+    X, y = make_data()
+    with pytest.warns(sl1max.ConvergenceWarning) as record:
+        model = sl1max.fit(X, y, max_iter=1, tol=1e-14)
+    message = str(record[0].message)
+    assert f"max_iter was reached at a duality gap of {model.dual_gap:.3g}, above its target of" in message
+    assert f"{1e-14 * model.objective_zero:.3g}" in message
+    assert record[0].filename == __file__
+    assert not model.converged
+    assert "not converged" in repr(model)
+    with pytest.warns(
+        sl1max.ConvergenceWarning, match=r"^sl1max.fit did not converge for 3 of 3 classes, the worst"
+    ):
+        sl1max.fit(X, y, classes="independent", max_iter=1, tol=1e-14)
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "joint"])
+@pytest.mark.parametrize("classes", ["exclusive", "independent"])
+def test_separable_without_penalty(distribution, classes):
+    X, y = make_data()
+    X[:, :3] = one_hot(y)
+    with pytest.warns(sl1max.ConvergenceWarning, match="Separable data have no optimum where beta is 0"):
+        model = sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0, max_iter=3, tol=1e-12)
+    assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
+    assert np.isfinite(model.objective).all()
+    assert (model.predict(X) == y).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("distribution, classes", MODELS)
+def test_web_pages_to_eight_digits(distribution, classes):
+    """4,199 pages, 23,744 words, 4 classes: every model to a relative gap of 1e-8, its constraints met."""
+    data = fetch_webkb()
+    model = sl1max.fit(data.X_train, data.y_train, distribution=distribution, classes=classes, tol=1e-8)
+    assert np.all(model.converged)
+    assert np.all(model.dual_gap <= 1e-8 * model.objective_zero)
+    table = model.constraints(data.X_train, data.y_train, label=model.classes[0])
+    width = table["upper"] - table["lower"]
+    assert np.all(table["expectation"] >= table["lower"] - 1e-6 * width)
+    assert np.all(table["expectation"] <= table["upper"] + 1e-6 * width)
+
+
+def test_interruption():
+    """Ctrl-C ends a fit that would take minutes, with threads and without; the next fit works."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(60000, 1500, density=0.02, random_state=0, format="csc")
+    X.data[:] = 1
+    y = rng.integers(0, 40, 60000)
+    small = make_data()
+    expected = sl1max.fit(*small)
+    for n_jobs in (1, 2):
+        timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            sl1max.fit(X, y, classes="independent", beta=0.01, tol=1e-9, n_jobs=n_jobs)
+        assert_equal_models(sl1max.fit(*small), expected)
