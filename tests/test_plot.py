@@ -11,14 +11,15 @@ from sl1max import plot
 from sl1max.model._explain import Table
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
 NAMES = [f"quite a long name {j}" for j in range(20)]
 
 
 @pytest.fixture(autouse=True)
-def close_figures():
+def agg_backend():
+    """Other tests of the same process may have chosen another backend."""
+    plt.switch_backend("agg")
     yield
     plt.close("all")
 
