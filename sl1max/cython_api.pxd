@@ -14,7 +14,8 @@ Rules for all functions
   nothing was changed.
 - Arrays are the caller's: C-contiguous, read only (those named *_out are written), by reference unless said otherwise.
   They stay alive and unchanged until the handle is freed or given others.
-- A handle is used by one thread at a time. Solvers that share columns may run in threads of their own.
+- A handle is used by one thread at a time: solver_step returns IN_USE where another thread is at work on it. Solvers
+  that share columns may run in threads of their own.
 
 A problem
 ---------
@@ -57,6 +58,7 @@ cdef enum:
     BAD_WEIGHT = -11        # NaN or infinite
     BAD_OPTION = -12        # an unknown normaliser or algorithm, tol not positive, a negative number of steps
     FAILED = -13            # Ctrl-C while the GIL was held, which Python will see again; or an error that should not be
+    IN_USE = -14            # another thread is at work on the solver; nothing was done
 
 # Normalisers
 cdef enum:

@@ -15,8 +15,11 @@ import numpy as np
 from sl1max._core cimport _step
 from sl1max._core._column cimport column_axpy, get_column, transpose_rows
 from sl1max._core._solver cimport run_solver, solver_state
-from sl1max._core._types cimport OUT_OF_MEMORY as CORE_OUT_OF_MEMORY, columns_t, idx_t, ptr_t, state_t, status_t
+from sl1max._core._types cimport (
+    IN_USE as CORE_IN_USE, OUT_OF_MEMORY as CORE_OUT_OF_MEMORY, columns_t, idx_t, ptr_t, state_t, status_t,
+)
 
+from sl1max._core._lock import InUseError
 from sl1max._core._solver import Columns, Problem, Solver
 
 
@@ -84,6 +87,8 @@ cdef const char* status_message(int status) noexcept nogil:
         return "normalizer or algorithm is unknown, tol is not positive, or the number of steps is negative"
     if status == FAILED:
         return "Python failed, or was interrupted"
+    if status == IN_USE:
+        return "another thread is at work on the solver: give each thread a solver of its own"
     return "no such status"
 
 
@@ -203,6 +208,8 @@ cdef int caught(error) noexcept:
     """The status of an exception. Ctrl-C is put off until Python looks for it again."""
     if isinstance(error, KeyboardInterrupt):
         PyErr_SetInterrupt()
+    if isinstance(error, InUseError):
+        return IN_USE
     return OUT_OF_MEMORY if isinstance(error, MemoryError) else FAILED
 
 
@@ -271,23 +278,20 @@ cdef object empirical_means(const solver_handle* problem, columns, target, mass)
     return columns.means(target if problem.normalizer == POOLED else np.ascontiguousarray(target * mass))
 
 
+cdef object make_problem(const solver_handle* handle, columns, means, penalties, target, mass, offset):
+    return Problem(columns, means, np.array(penalties), target, mass, pooled=handle.normalizer == POOLED,
+                   reference=handle.normalizer == LOGISTIC, intercept=handle.intercept, offset=offset)
+
+
 cdef int make_solver(const columns_handle* columns, const double* beta, int algorithm, double tol,
                      solver_handle* handle) noexcept with gil:
     """The Solver of a handle in which all the rest is set."""
     try:
         target, mass = view_cells(handle, handle.target), view_doubles(handle.mass, handle.X.n_rows)
         penalties = view_doubles(beta, handle.n_blocks * handle.X.n_cols).reshape(handle.n_blocks, handle.X.n_cols)
-        problem = Problem(
-            <object> columns.columns,
-            empirical_means(handle, <object> columns.columns, target, mass),
-            penalties,
-            target,
-            mass,
-            pooled=handle.normalizer == POOLED,
-            reference=handle.normalizer == LOGISTIC,
-            intercept=handle.intercept,
-            offset=None if handle.offset == NULL else view_cells(handle, handle.offset),
-        )
+        means = empirical_means(handle, <object> columns.columns, target, mass)
+        problem = make_problem(handle, <object> columns.columns, means, penalties, target, mass,
+                               None if handle.offset == NULL else view_cells(handle, handle.offset))
         solver = Solver(problem, algorithm="newton" if algorithm == NEWTON else "sequential", tol=tol)
         Py_INCREF(solver)
         handle.solver = <PyObject*> solver
@@ -304,15 +308,15 @@ cdef int change_problem(solver_handle* handle, const double* target, const doubl
         problem = solver.problem
         targets, masses = view_cells(handle, target), view_doubles(mass, handle.X.n_rows)
         if beta == NULL:
-            penalties = problem.beta[:, :-1]
+            penalties = problem.given_beta
             means = empirical_means(handle, problem.columns, targets, masses)
         else:
             penalties = view_doubles(beta, handle.n_blocks * handle.X.n_cols).reshape(handle.n_blocks, -1)
             means = problem.emp_mean[:, :-1]
-        problem.change(means, penalties, targets, masses, None if offset == NULL else view_cells(handle, offset))
+        solver.change(make_problem(handle, problem.columns, means, penalties, targets, masses,
+                                   None if offset == NULL else view_cells(handle, offset)))
         handle.target, handle.mass, handle.offset = target, mass, offset
         handle.evaluated = False
-        solver.restart()
         return OK
     except BaseException as error:
         return caught(error)
@@ -321,10 +325,9 @@ cdef int change_problem(solver_handle* handle, const double* target, const doubl
 cdef int load_weights(solver_handle* handle, const double* weights, const double* intercept) noexcept with gil:
     try:
         solver = <object> handle.solver
-        solver.weights[:, :-1] = view_doubles(weights, handle.n_blocks * handle.X.n_cols).reshape(handle.n_blocks, -1)
-        solver.weights[:, -1] = 0.0 if intercept == NULL else view_doubles(intercept, handle.n_blocks)
+        solver.set_weights(view_doubles(weights, handle.n_blocks * handle.X.n_cols).reshape(handle.n_blocks, -1),
+                           0.0 if intercept == NULL else view_doubles(intercept, handle.n_blocks))
         handle.evaluated = False
-        solver.restart()
         return OK
     except BaseException as error:
         return caught(error)
@@ -427,6 +430,8 @@ cdef int solver_step(solver_handle* solver, long long n, const int* stop) noexce
     if n < 0:
         return BAD_OPTION
     status = run_solver(solver.solver, n, stop)
+    if status == CORE_IN_USE:
+        return IN_USE
     if status == CORE_OUT_OF_MEMORY:
         solver.evaluated = False
         return OUT_OF_MEMORY

@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_char_p, c_double, c_int, c_longlong, c_void_p
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import make_twin
+from reference import Twin
 from scipy import sparse
 from strategies import random_data
 
@@ -215,6 +217,44 @@ def test_rows_beside_the_columns(normalizer, values):
             assert C.solver_step(handles.solver, 1000, None) == K.CONVERGED
         assert_allclose(h.weights()[0], plain.weights()[0], atol=1e-4)
         assert close_to(twin, *h.weights(), 1e-8)
+
+
+def test_set_target_takes_up_constraints_that_the_old_target_always_met():
+    """The column has mass 0.3: while half of it is positive, no weight can violate |p - q| <= 0.2."""
+    X = np.zeros((20, 1))
+    X[:6] = 1.0
+    mass, beta, offset = np.full(20, 0.05), np.full((1, 1), 0.2), np.full((1, 20), -6.0)
+
+    def twin_of(target):
+        emp_mean = (target * mass) @ X
+        return Twin(X, emp_mean, beta, target, mass, pooled=False, reference=True, intercept=False, offset=offset)
+
+    first, second = twin_of(np.tile([1.0, 0.0], 10)[np.newaxis]), twin_of(np.ones((1, 20)))
+    with Handles(first) as h:
+        assert C.solver_step(h.solver, 100, None) == K.CONVERGED
+        h.take(second)
+        assert C.solver_set_target(h.solver, pointer(h.target), None) == K.OK
+        assert C.solver_step(h.solver, 100, None) == K.CONVERGED
+        assert h.weights()[0] > 1.0
+        assert close_to(second, *h.weights(), 1e-8)
+
+
+def test_solver_in_use_by_another_thread_is_refused():
+    twin = make_twin("reference", values="unit", shape=(5000, 60))
+    with Handles(twin, tol=1e-15) as h:
+
+        def step(k):
+            found = set()
+            for _ in range(50):
+                found.add(C.solver_set_target(h.solver, None, None))
+                found.add(C.solver_step(h.solver, 5, None))
+            return found
+
+        with ThreadPoolExecutor(4) as pool:
+            found = set().union(*pool.map(step, range(4)))
+        assert K.IN_USE in found
+        assert found <= {K.OK, K.RUNNING, K.CONVERGED, K.STALLED, K.IN_USE}
+        assert C.solver_set_target(h.solver, None, None) == K.OK
 
 
 def test_arrays_changed_in_place():

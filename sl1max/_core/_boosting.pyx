@@ -32,6 +32,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from sl1max._core._column cimport column_boost, column_split, expect_row, get_column, row_axpy_split, row_at
+from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._margin cimport boost_step, margin_loss, margin_weight
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._sequential cimport choice_t
@@ -122,16 +123,18 @@ cdef class Booster:
     cdef bint exponential, indexed
     cdef dict arrays
     cdef list coords, deltas        # of all rounds, a pair of arrays for each run
+    cdef ExclusiveLock lock
     cdef object owned, stop, pending
 
     def __init__(self, Columns columns, idle, const double[::1] signed_mass, *, bint exponential=False,
                  bint intercept=True, double smoothing=0.0):
+        self.lock = ExclusiveLock("this Booster is at work in another thread")
         self.owned = (columns, signed_mass)
-        self.X = columns.view
+        self.X = columns.get_view()
         self.n_coords = columns.view.n_cols + intercept
         self.signed_mass = &signed_mass[0]
         self.exponential = exponential
-        self.indexed = columns.indexed_by_rows
+        self.indexed = self.X.row_start != NULL
         self.smoothing = smoothing
         self.coords, self.deltas, self.arrays = [], [], {}
         self.last.coord = -1
@@ -418,17 +421,20 @@ cdef class Booster:
         n = min(n, MOST_ROUNDS)
         cdef idx_t[::1] coords = np.empty(max(n, 1), np.int32)
         cdef double[::1] deltas = np.empty(max(n, 1))
-        cdef ptr_t before = self.state.n_iter
-        self.stop = stop
-        self.pending = None
-        self.state.stopped = False
-        with nogil:
-            status = self.run_rounds(n, &coords[0], &deltas[0])
-            self.state.objective = self.loss()
-        self.coords.append(np.array(coords[:self.state.n_iter - before]))
-        self.deltas.append(np.array(deltas[:self.state.n_iter - before]))
-        if self.pending is not None:
-            raise self.pending
+        cdef ptr_t before
+        with self.lock:
+            before = self.state.n_iter
+            self.stop = stop
+            self.pending = None
+            self.state.stopped = False
+            with nogil:
+                status = self.run_rounds(n, &coords[0], &deltas[0])
+                self.state.objective = self.loss()
+            self.coords.append(np.array(coords[:self.state.n_iter - before]))
+            self.deltas.append(np.array(deltas[:self.state.n_iter - before]))
+            pending, self.pending = self.pending, None
+        if pending is not None:
+            raise pending
         return STATUS[status]
 
     def steps(self):

@@ -14,6 +14,7 @@ from libc.math cimport INFINITY, fabs
 import numpy as np
 
 from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, column_push
+from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
 
@@ -87,6 +88,7 @@ cdef class Descent:
     cdef double[::1] flow, curve, change       # of the class at hand
     cdef double[::1] met                       # violation over beta that each class met last
     cdef double radius
+    cdef ExclusiveLock lock
     cdef readonly object step                  # the result
     cdef double[::1] delta
 
@@ -99,6 +101,7 @@ cdef class Descent:
         self.places, self.values, self.rows, self.prob, self.mass = places, values, rows, prob, mass
         self.gradient, self.weights, self.beta, self.rest = gradient, weights, beta, rest
         self.radius = radius
+        self.lock = ExclusiveLock("this Descent is at work in another thread")
         self.slope, self.row_slope = np.zeros(rows.shape[0]), np.zeros(mass.shape[0])
         self.curvature = np.empty(gradient.shape[0])
         self.flow, self.curve, self.change = np.empty(largest), np.empty(largest), np.empty(largest)
@@ -181,7 +184,7 @@ cdef class Descent:
         """
         cdef ptr_t c, _sweep
         cdef double worst = INFINITY
-        with nogil:
+        with self.lock, nogil:
             for _sweep in range(n_sweeps):
                 for c in range(self.met.shape[0]):
                     if _sweep % EVERY == 0 or self.met[c] > LITTLE * worst:
@@ -200,7 +203,7 @@ cdef class Descent:
         cdef double total = 0.0
         step, beta = np.asarray(self.delta), np.asarray(self.beta)
         weights = np.asarray(self.weights)
-        with nogil:
+        with self.lock, nogil:
             for c in range(self.coord_start.shape[0] - 1):
                 self.load(c)
                 start = self.cell_start[c]

@@ -213,6 +213,8 @@ cdef inline int newton_steps(const problem_t* problem, state_t* state, workset_t
     cdef bint coupled = not problem.pooled and problem.n_blocks > 1
     cdef int n_steps
     cdef double length, gap = INFINITY, last
+    if work.size == 0:
+        return 0
     if not reserve_vectors(work, work.size):
         return -1
     if work.size > MAX_NEWTON:

@@ -6,6 +6,7 @@ probability. So a problem on those columns is one on the groups, each counting a
 import numpy as np
 
 from sl1max._core._column cimport get_column, row_axpy
+from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
 
@@ -33,10 +34,12 @@ cdef class Partition:
     cdef idx_t[::1] met         # groups that the column at hand met
     cdef idx_t[::1] empty       # numbers to use again
     cdef ptr_t n_numbers, n_empty, n_columns
+    cdef ExclusiveLock lock
 
     def __init__(self, Columns columns, const idx_t[::1] rows, const idx_t[::1] kinds):
         cdef ptr_t k
         self.columns = columns
+        self.lock = ExclusiveLock("this Partition is at work in another thread")
         self.group = np.zeros(columns.view.n_rows, np.int32)
         self.n_numbers = 2 + np.max(kinds, initial=-1)
         self._reserve(0)
@@ -96,13 +99,14 @@ cdef class Partition:
         """Split by columns in turn; false, and not by all of them, once there are more groups than the limit."""
         cdef column_t column
         cdef ptr_t k
-        for k in range(cols.shape[0]):
-            column = get_column(&self.columns.view, cols[k])
-            self._reserve(column.size if column.values != NULL else min(column.size, self.n_groups))
-            with nogil:
-                self.split(column)
-            if self.n_groups > limit:
-                return False
+        with self.lock:
+            for k in range(cols.shape[0]):
+                column = get_column(&self.columns.view, cols[k])
+                self._reserve(column.size if column.values != NULL else min(column.size, self.n_groups))
+                with nogil:
+                    self.split(column)
+                if self.n_groups > limit:
+                    return False
         return True
 
     @property
@@ -135,7 +139,7 @@ cdef class Partition:
             capacity += min(<ptr_t> get_column(&self.columns.view, cols[k]).size, <ptr_t> self.n_groups)
         cdef idx_t[::1] indices = np.empty(capacity, np.int32)
         cdef double[::1] values = None if binary else np.empty(capacity)
-        with nogil:
+        with self.lock, nogil:
             for k in range(cols.shape[0]):
                 column = get_column(&self.columns.view, cols[k])
                 self.n_columns += 1

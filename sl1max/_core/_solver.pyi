@@ -4,6 +4,8 @@ class Columns:
     low: np.ndarray
     high: np.ndarray
     extent: np.ndarray
+    reach: np.ndarray
+    reach_with_zero: np.ndarray
     rms: np.ndarray
     total: np.ndarray
     def __init__(
@@ -29,10 +31,6 @@ class Columns:
     @property
     def indexed_by_rows(self) -> bool: ...
     @property
-    def reach(self) -> np.ndarray: ...
-    @property
-    def reach_with_zero(self) -> np.ndarray: ...
-    @property
     def sizes(self) -> np.ndarray: ...
     def index_rows(self) -> None: ...
     def means(self, cells: np.ndarray) -> np.ndarray: ...
@@ -44,6 +42,7 @@ class Columns:
 class Problem:
     columns: Columns
     emp_mean: np.ndarray
+    given_beta: np.ndarray
     beta: np.ndarray
     def __init__(
         self,
@@ -56,14 +55,6 @@ class Problem:
         pooled: bool,
         reference: bool = False,
         intercept: bool = False,
-        offset: np.ndarray | None = None,
-    ) -> None: ...
-    def change(
-        self,
-        emp_mean: np.ndarray,
-        beta: np.ndarray,
-        target: np.ndarray,
-        mass: np.ndarray,
         offset: np.ndarray | None = None,
     ) -> None: ...
 
@@ -84,7 +75,9 @@ class Solver:
     def certificate_flow(self) -> np.ndarray: ...
     def dual_gap_at(self, t: float) -> float: ...
     def run(self, n: int, stop: np.ndarray | None = None) -> str: ...
+    def change(self, problem: Problem) -> None: ...
     def restart(self) -> None: ...
+    def set_weights(self, weights: np.ndarray, intercept: np.ndarray | float) -> None: ...
     @property
     def objective(self) -> float: ...
     @property

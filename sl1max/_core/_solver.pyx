@@ -7,12 +7,14 @@ the target distribution over cells and the mass of each example. One Z over all 
 and Q1(lambda^c); one Z per example gives Q3 and, with a reference cell, Q3(lambda^c) as logistic regression.
 
 `Problem` is what does not change while it is solved, `Solver` what does. `Solver.run` goes on from where it stands and
-returns a status; it cannot fail on input, which `sl1max._data.inputs` has seen to. Between two runs a problem may be given
-other targets, masses, penalties or offsets on the same columns (`Problem.change`, then `Solver.restart`).
+returns a status; it cannot fail on input, which `sl1max._data.inputs` has seen to. Between two runs a solver may be
+given another problem on the same columns (`Solver.change`). Threads may share columns and problems, never a solver.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.string cimport memcpy
+
+import threading
 
 import numpy as np
 
@@ -21,11 +23,13 @@ from sl1max._core._column cimport (
     column_axpy, column_dot, column_moments_pooled, get_column, row_axpy, transpose_rows,
 )
 from sl1max._core._conjugate cimport tilted_flow
+from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MANY_NEW, keep_moved, newton_steps, sweep
 from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
-    CONVERGED, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, idx_t, problem_t, ptr_t, state_t, status_t,
+    CONVERGED, IN_USE, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t,
+    state_t, status_t,
 )
 from sl1max._core._workset cimport release, select_working_set, workset_t
 
@@ -43,7 +47,7 @@ STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERR
 
 
 cdef class Columns:
-    """The columns of X, by reference.
+    """The columns of X, by reference. Threads may share it: a lock guards what is computed later.
 
     Parameters
     ----------
@@ -56,6 +60,7 @@ cdef class Columns:
     """
     def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
                  const double[::1] values, *, by_rows=None):
+        self.lock = threading.Lock()
         self.owned = (indptr, indices, values)
         self.view.n_rows = n_rows
         self.view.n_cols = n_cols
@@ -68,8 +73,18 @@ cdef class Columns:
 
     def index_rows(self):
         """Keep sparse columns by rows too, for problems made from now on: columns ascend within a row."""
-        if self.view.indptr != NULL and self.nnz > 0 and self.view.row_start == NULL:
-            self._index_rows()
+        if self.view.indptr == NULL or self.nnz == 0:
+            return
+        with self.lock:
+            if self.view.row_start == NULL:
+                self._index_rows()
+
+    cdef columns_t get_view(self):
+        """A copy of the pointers, with the index of rows or without."""
+        cdef columns_t view
+        with self.lock:
+            view = self.view
+        return view
 
     def _index_rows(self):
         cdef ptr_t[::1] start = np.zeros(self.view.n_rows + 1, np.int64)
@@ -78,7 +93,7 @@ cdef class Columns:
         with nogil:
             transpose_rows(self.view.n_cols, self.view.n_rows, self.view.indptr, self.view.rows, self.view.values,
                            &start[0], &cols[0], NULL if values is None else &values[0])
-        self.owned += (start, cols, values)
+        self.row_index = (start, cols, values)
         self.longest_row = np.diff(start).max()
         self.view.row_start = &start[0]
         self.view.row_cols = &cols[0]
@@ -110,34 +125,27 @@ cdef class Columns:
             rms[j] = sqrt(square / self.view.n_rows)
         self.low, self.high, self.extent = np.asarray(low), np.asarray(high), np.asarray(extent)
         self.rms = np.asarray(rms)
+        self.reach, self.reach_with_zero = self.high - self.low, np.maximum(self.high, 0.0) - np.minimum(self.low, 0.0)
         self.total = np.asarray(total)
         self.view.total = &total[0]
-
-    @property
-    def reach(self):
-        if self.last_reach is None:
-            self.last_reach = self.high - self.low
-        return self.last_reach
-
-    @property
-    def reach_with_zero(self):
-        return np.maximum(self.high, 0.0) - np.minimum(self.low, 0.0)
 
     def weighted_rms(self, const double[::1] mass):
         """Root mean square of each column, an example counting as its mass; so that mass 2 is the row twice.
 
         Those of the last masses are kept: the classes of a model share them.
         """
-        cdef double[::1] rms
-        cdef double total
+        with self.lock:
+            kept = self.last_weighted
+            if kept is None or not np.array_equal(kept[0], mass):
+                kept = self.last_weighted = np.array(mass), self._weighted_rms(mass)
+        return kept[1]
+
+    def _weighted_rms(self, const double[::1] mass):
+        cdef double[::1] rms = np.ones(self.view.n_cols + 1)
+        cdef double total = np.sum(mass)
         cdef ptr_t j
-        kept = self.last_weighted
-        if kept is not None and np.array_equal(kept[0], mass):
-            return kept[1]
-        rms, total = np.ones(self.view.n_cols + 1), np.sum(mass)
         for j in range(self.view.n_cols):
             rms[j] = sqrt(column_moments_pooled(get_column(&self.view, j), &mass[0]).second / total)
-        self.last_weighted = np.array(mass), np.asarray(rms)
         return np.asarray(rms)
 
     def means(self, const double[:, ::1] cells):
@@ -208,7 +216,7 @@ cdef class Columns:
             return np.full(self.view.n_cols, self.view.n_rows)
         return np.diff(self.owned[0])
 
-    indexed_by_rows = property(lambda self: (<Columns> self).view.row_start != NULL)
+    indexed_by_rows = property(lambda self: (<Columns> self).get_view().row_start != NULL)
     n_rows = property(lambda self: (<Columns> self).view.n_rows)
     n_cols = property(lambda self: (<Columns> self).view.n_cols)
     dense = property(lambda self: (<Columns> self).view.indptr == NULL)
@@ -222,7 +230,7 @@ cdef class Columns:
 
 
 cdef class Problem:
-    """What is to be minimised; nothing here changes while it is, and the arrays are taken by reference.
+    """What is to be minimised. It never changes, so threads may share it; the arrays are taken by reference.
 
     Parameters
     ----------
@@ -247,23 +255,25 @@ cdef class Problem:
     cdef object owned
     cdef bint intercept
     cdef readonly Columns columns
-    cdef readonly object emp_mean, beta
+    cdef readonly object emp_mean
+    cdef readonly object given_beta     # as it came
+    cdef readonly object beta           # with inf for what needs no weight, and the intercepts'
 
     def __init__(self, Columns columns, emp_mean, beta, const double[:, ::1] target, const double[::1] mass, *,
                  bint pooled, bint reference=False, bint intercept=False, const double[:, ::1] offset=None):
         self.columns = columns
+        self.given_beta = beta
         self.intercept = intercept
-        self.view.X = columns.view
+        self.view.X = columns.get_view()
         self.view.n_blocks = target.shape[0]
         self.view.n_coords = columns.view.n_cols + 1
         self.view.pooled = pooled
         self.view.reference = reference
         self.view.exact_bound = pooled and columns.binary
-        self.change(emp_mean, beta, target, mass, offset)
+        self._measure(emp_mean, beta, target, mass, offset)
 
-    def change(self, emp_mean, beta, const double[:, ::1] target, const double[::1] mass,
-               const double[:, ::1] offset=None):
-        """Other means, penalties, targets, masses and offsets on the same columns; not while a solver runs."""
+    def _measure(self, emp_mean, beta, const double[:, ::1] target, const double[::1] mass,
+                 const double[:, ::1] offset):
         cdef Columns columns = self.columns
         cdef ptr_t n_blocks = self.view.n_blocks, n = columns.view.n_cols
         cdef bint pooled = self.view.pooled
@@ -366,11 +376,13 @@ cdef class Solver:
     cdef bint exact                  # whether scores and normalisers are, as Newton steps leave them
     cdef ptr_t next_check            # "sequential": look at the gap when n_iter reaches it
     cdef readonly double tol
+    cdef ExclusiveLock lock          # held while the state changes
     cdef object stop, pending
 
     def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None,
                  objective_zero=None, bint tight=True):
         self.problem = problem
+        self.lock = ExclusiveLock("this Solver is at work in another thread: give each thread a Solver of its own")
         self.tight = tight and tol >= TIGHT_TOL and problem.view.n_blocks * problem.view.X.n_rows >= TIGHT_CELLS
         self.tol = tol
         self.sequential = algorithm == "sequential"
@@ -487,8 +499,28 @@ cdef class Solver:
             if self.problem.view.beta[k] == 0.0:
                 self.state.lam[k] = intercept[c]
 
+    def change(self, Problem problem):
+        """Go on from the current weights with another problem on the same columns; see `restart`."""
+        if (problem.columns is not self.problem.columns or problem.view.n_blocks != self.problem.view.n_blocks
+                or problem.view.pooled != self.problem.view.pooled
+                or problem.view.reference != self.problem.view.reference):
+            raise ValueError("the other problem must have the same columns, blocks and normaliser")
+        with self.lock:
+            self.problem = problem
+            self._restart()
+
     def restart(self):
-        """Go on from the current weights after `Problem.change`, without those of coordinates now left out."""
+        """Go on from the current weights after they were changed, without those of coordinates that are left out."""
+        with self.lock:
+            self._restart()
+
+    def set_weights(self, weights, intercept):
+        """Go on from other weights (n_blocks, n_features) and intercepts (n_blocks,)."""
+        with self.lock:
+            self.weights[:, :-1], self.weights[:, -1] = weights, intercept
+            self._restart()
+
+    def _restart(self):
         lam = self.weights.copy()
         self._allocate()
         self._fit_intercepts()
@@ -510,13 +542,15 @@ cdef class Solver:
     def run(self, ptr_t n, stop=None):
         """Go on for at most n iterations; returns "converged", "running", "stalled" or "interrupted"."""
         cdef status_t status
-        self.stop = stop
-        self.pending = None
-        self.state.stopped = False
-        with nogil:
-            status = self.run_sequential(n) if self.sequential else self.run_newton(n)
-        if self.pending is not None:
-            raise self.pending
+        with self.lock:
+            self.stop = stop
+            self.pending = None
+            self.state.stopped = False
+            with nogil:
+                status = self.run_sequential(n) if self.sequential else self.run_newton(n)
+            pending, self.pending = self.pending, None
+        if pending is not None:
+            raise pending
         if status == OUT_OF_MEMORY:
             raise MemoryError("not enough memory for a Newton step; lower n_jobs or raise beta")
         return STATUS[status]
@@ -655,23 +689,25 @@ cdef class Solver:
         cdef problem_t* problem = &self.problem.view
         cdef double[:, ::1] flow = np.empty((problem.n_blocks, problem.X.n_rows))
         cdef ptr_t c
-        if not self.evaluated:
-            self.evaluate()
-        for c in range(problem.n_blocks):
-            tilted_flow(problem, &self.state, c, 1.0)
-            memcpy(&flow[c, 0], self.state.flow, problem.X.n_rows * sizeof(double))
+        with self.lock:
+            if not self.evaluated:
+                self.evaluate()
+            for c in range(problem.n_blocks):
+                tilted_flow(problem, &self.state, c, 1.0)
+                memcpy(&flow[c, 0], self.state.flow, problem.X.n_rows * sizeof(double))
         return np.asarray(flow)
 
     def dual_gap_at(self, double t):
         """The gap when features outside the problem call for a mixing share of t at least; after certificate_flow."""
-        return duality_gap(&self.problem.view, &self.state, max(t, self.state.mixing))
+        with self.lock:
+            return duality_gap(&self.problem.view, &self.state, max(t, self.state.mixing))
 
     def expectations(self):
         """q[f_cj] for every coordinate, an array of shape (n_blocks, n_features)."""
         cdef problem_t* problem = &self.problem.view
         cdef double[:, ::1] mean = np.empty((problem.n_blocks, problem.X.n_cols))
         cdef ptr_t c, j
-        with nogil:
+        with self.lock, nogil:
             refresh_normalizer(problem, &self.state)
             for c in range(problem.n_blocks):
                 block_flow(problem, &self.state, c, self.state.flow)
@@ -689,12 +725,15 @@ cdef bint poll_flag(void* stop) noexcept nogil:
 
 cdef status_t run_with_flag(Solver solver, ptr_t n, const int* stop) noexcept nogil:
     cdef status_t status
+    if not solver.lock.acquire():
+        return IN_USE
     solver.state.poll = poll_flag
     solver.state.owner = <void*> stop
     solver.state.stopped = False
     status = solver.run_sequential(n) if solver.sequential else solver.run_newton(n)
     solver.state.poll = poll_owner
     solver.state.owner = <void*> solver
+    solver.lock.release()
     return status
 
 

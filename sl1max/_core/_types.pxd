@@ -72,6 +72,7 @@ cdef enum status_t:
     STALLED = 2
     INTERRUPTED = 3
     OUT_OF_MEMORY = 4
+    IN_USE = 5                  # another thread is at work on the solver
 
 
 ctypedef bint (*poll_t)(void* owner) noexcept nogil

@@ -280,14 +280,7 @@ class Reduction:
 
     def change_solver(self, plan: Plan, solver: Solver):
         """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
-        solver.problem.change(
-            self._emp_mean(plan),
-            self._beta(plan),
-            self._targets(plan),
-            self._base(plan),
-            self._offset(plan),
-        )
-        solver.restart()
+        solver.change(self._problem(plan, self._emp_mean(plan), self._beta(plan)))
 
     def solution(self, plan: Plan, solver: Solver, status, n_before=0) -> Solution:
         """What the model needs of a solver, whose first iteration came after ``n_before``."""

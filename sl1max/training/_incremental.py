@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sl1max._core._lock import ExclusiveLock
 from sl1max._data.inputs import (
     change_labels,
     change_offset,
@@ -106,6 +107,8 @@ class Problem:
 class Solver:
     """A model on its way to the optimum, a step at a time.
 
+    One thread at a time may use a solver; a second one gets a `RuntimeError`. Threads may share a `Problem`.
+
     Parameters
     ----------
     problem : Problem
@@ -150,6 +153,7 @@ class Solver:
         check_values(problem._data.matrix, solver)
         if warm_start is not None:
             check_warm_start(warm_start, problem._data, problem._distribution)
+        self._lock = ExclusiveLock("this Solver is in use by another thread: give each thread a Solver of its own")
         self._problem = problem
         self._solver = solver
         self._tol = tol
@@ -190,10 +194,11 @@ class Solver:
         """
         if not isinstance(n, numbers.Integral) or n < 0:
             raise ValueError(f"n={n!r} must be an integer >= 0")
-        self.__dict__.pop("_model", None)
-        for blocks, solver in self._solvers.items():
-            self._ends[blocks] = solver.run(n)
-        return self.status
+        with self._lock:
+            self.__dict__.pop("_model", None)
+            for blocks, solver in self._solvers.items():
+                self._ends[blocks] = solver.run(n)
+            return self.status
 
     @property
     def status(self) -> str:
@@ -208,9 +213,10 @@ class Solver:
         sample_weight : array of shape (n_samples,)
             Zero leaves an example out.
         """
-        self._data = self._problem._label(self._data, self._y, sample_weight)
-        self._sample_weight = sample_weight
-        self._take_up()
+        with self._lock:
+            self._data = self._problem._label(self._data, self._y, sample_weight)
+            self._sample_weight = sample_weight
+            self._take_up()
 
     def set_target(self, y: Matrix, sample_weight: ArrayLike | None = None) -> None:
         """Other labels of the examples, and other weights if they are given.
@@ -221,10 +227,11 @@ class Solver:
             Labels among the problem's classes, or shares of the classes.
         sample_weight : array of shape (n_samples,), optional
         """
-        weight = self._sample_weight if sample_weight is None else sample_weight
-        self._data = self._problem._label(self._data, y, weight)
-        self._y, self._sample_weight = y.copy() if hasattr(y, "copy") else y, weight
-        self._take_up()
+        with self._lock:
+            weight = self._sample_weight if sample_weight is None else sample_weight
+            self._data = self._problem._label(self._data, y, weight)
+            self._y, self._sample_weight = y.copy() if hasattr(y, "copy") else y, weight
+            self._take_up()
 
     def set_beta(self, beta: ArrayLike) -> None:
         """Another strength of the regularisation.
@@ -233,8 +240,9 @@ class Solver:
         ----------
         beta : float or array of shape (n_features,) or (n_classes, n_features)
         """
-        self._beta = self._problem._read_beta(beta)
-        self._take_up()
+        with self._lock:
+            self._beta = self._problem._read_beta(beta)
+            self._take_up()
 
     def set_offset(self, offset: ArrayLike | None) -> None:
         """Another default distribution; None: none.
@@ -243,8 +251,9 @@ class Solver:
         ----------
         offset : array of shape (n_samples,) or (n_samples, n_classes)
         """
-        self._data = change_offset(self._data, offset, distribution=self._problem._distribution)
-        self._take_up()
+        with self._lock:
+            self._data = change_offset(self._data, offset, distribution=self._problem._distribution)
+            self._take_up()
 
     def weights(self, label: Any) -> np.ndarray:
         """The weights of a class as they stand, without copying.
@@ -283,12 +292,13 @@ class Solver:
 
     @cached_property
     def _model(self):
-        for solver in self._solvers.values():
-            solver.run(0)
-        solutions = [
-            self._reduction.solution(self._plans[blocks], solver, self._ends[blocks])
-            for blocks, solver in self._solvers.items()
-        ]
+        with self._lock:
+            for solver in self._solvers.values():
+                solver.run(0)
+            solutions = [
+                self._reduction.solution(self._plans[blocks], solver, self._ends[blocks])
+                for blocks, solver in self._solvers.items()
+            ]
         settings = {
             "beta": float(self._beta) if self._beta.ndim == 0 else None,
             "beta_rule": self._problem._beta_rule,

@@ -34,9 +34,9 @@ def natural_form(X):
     return "binary" if np.isin(X, (0, 1)).all() else "sparse"
 
 
-def make_solver(twin, form=None, by_rows=None, **options):
-    problem = Problem(
-        make_columns(twin.X, form or natural_form(twin.X), by_rows),
+def make_problem(twin, columns):
+    return Problem(
+        columns,
         np.ascontiguousarray(twin.emp_mean),
         np.ascontiguousarray(twin.beta),
         np.ascontiguousarray(twin.target),
@@ -46,7 +46,10 @@ def make_solver(twin, form=None, by_rows=None, **options):
         intercept=twin.intercept,
         offset=twin.offset,
     )
-    return Solver(problem, **options)
+
+
+def make_solver(twin, form=None, by_rows=None, **options):
+    return Solver(make_problem(twin, make_columns(twin.X, form or natural_form(twin.X), by_rows)), **options)
 
 
 def weights(solver, twin):
@@ -482,14 +485,7 @@ class TestFace:
 
 
 def change_to(solver, twin):
-    solver.problem.change(
-        np.ascontiguousarray(twin.emp_mean),
-        np.ascontiguousarray(twin.beta),
-        np.ascontiguousarray(twin.target),
-        np.ascontiguousarray(twin.mass),
-        twin.offset,
-    )
-    solver.restart()
+    solver.change(make_problem(twin, solver.problem.columns))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -537,6 +533,18 @@ def test_a_changed_problem_drops_what_is_left_out_and_frees_what_is_unpenalised(
     assert solver.run(1000) == "converged"
     lam, b = weights(solver, changed)
     assert_allclose(changed.model_mean(lam, b)[:, 1], changed.emp_mean[:, 1], atol=1e-6)
+
+
+def test_newton_step_on_empty_working_set():
+    """An offset makes every sweep return to zero weights: the Newton system then has no coordinate."""
+    X = np.zeros((20, 1))
+    X[::2] = 1.0
+    target, mass = np.ones((1, 20)), np.full(20, 0.05)
+    beta, offset = np.full((1, 1), 0.4), np.full((1, 20), -3.0)
+    twin = ref.Twin(X, (target * mass) @ X, beta, target, mass, False, True, False, offset)
+    solver = make_solver(twin, tol=1e-6)
+    solver.set_weights(np.full((1, 1), 1e-9), 0.0)
+    assert solver.run(1000) == "converged"
 
 
 def test_restart_at_the_optimum_makes_no_step():
