@@ -1,6 +1,6 @@
 """L1-regularised maximum-entropy classifiers: joint, class-conditional and conditional."""
 
-from sl1max._execution.monitor import FitProgress
+from sl1max._utils.progress import FitProgress
 from sl1max.exceptions import (
     CheckpointError,
     ConvergenceWarning,
@@ -50,9 +50,9 @@ _LAZY = {
     "MomentModel": "sl1max.training._moments",
     "OutputCodeClassifier": "sl1max.estimators._output_codes",
     "Table": "sl1max.model._explain",
-    "constraints": "sl1max.model._explain",
+    "constraints": "sl1max.training._constraints",
     "fit_moments": "sl1max.training._moments",
-    "load": "sl1max.model._io",
+    "load": "sl1max.model._model",
     "make_classifier": "sl1max.estimators._learners",
     "with_class": "sl1max.training._class_editing",
     "without_class": "sl1max.training._class_editing",

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from sl1max._data.inputs import MAX_INDEX, read_piece
 from sl1max._utils.files import atomic_write
-from sl1max.model._model import Matrix
+from sl1max._utils.typing import Matrix
 
 ARRAYS = ("indptr", "indices", "data")
 Pieces: TypeAlias = Matrix | Iterable[Matrix] | Callable[[], Iterable[Matrix]]

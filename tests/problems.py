@@ -9,7 +9,7 @@ from scipy import sparse
 from strategies import random_data, random_twin
 
 from sl1max._core import _solver
-from sl1max._execution.monitor import Monitor
+from sl1max._execution.control import FitControl
 from sl1max._solvers.grouped_rows import MergedSolver
 
 MODELS = [
@@ -85,14 +85,14 @@ def assert_close_models(left, right, X, atol=1e-5):
 
 def break_classes(monkeypatch, error, labels):
     """Let the solver fail for some classes."""
-    run = Monitor.run
+    advance = FitControl.advance
 
     def fail(self, solver, class_label, *args):
         if class_label in labels:
             raise error
-        return run(self, solver, class_label, *args)
+        return advance(self, solver, class_label, *args)
 
-    monkeypatch.setattr(Monitor, "run", fail)
+    monkeypatch.setattr(FitControl, "advance", fail)
 
 
 def interrupt_after(n_classes):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from sl1max._execution.monitor import FitProgress
+from sl1max._utils.progress import FitProgress
 
 
 class Solved(SimpleNamespace):
@@ -35,7 +35,7 @@ class Problems:
     def last_progress(self, solution, tol):
         return FitProgress(self.class_label(solution.plan), 1, 0.0, 0.0, 0.0)
 
-    def solve(self, plan, monitor, begun=None, note=None):
+    def make_solver(self, plan, algorithm, tol, begun=None, n_threads=1):
         word = self.words[plan]
         time.sleep(self.seconds)
         if word == "error":
@@ -44,7 +44,10 @@ class Problems:
             raise MemoryError
         if word == "deadly":
             os.kill(os.getpid(), signal.SIGKILL)
-        return Solved(plan=plan, status="converged", process=os.getpid())
+        return SimpleNamespace(n_iter=0, run=lambda n, stop: "converged")
+
+    def solution(self, plan, solver, status, begun=None):
+        return Solved(plan=plan, status=status, process=os.getpid())
 
 
 def raising(error):

@@ -22,6 +22,18 @@ def imported_names(path, top_level_only=False):
             yield node.module
 
 
+def test_modules_of_the_package_are_imported_at_the_top():
+    """An import within a function would hide a cycle from ci/layers.py."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Import | ast.ImportFrom):
+                        names = [node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+                        assert not [name for name in names if name.split(".")[0] == "sl1max"], path
+
+
 def test_heavy_modules_are_not_imported_at_the_top():
     for path in PACKAGE.rglob("*.py"):
         if "estimators" not in path.parts:

@@ -67,4 +67,4 @@ print(f"converged: {short.converged}, gap: {short.dual_gap:.2g}")
 # At the optimum the model's expectation of every feature is within its beta of what was
 # observed, and exactly at an end of that interval where the weight is not zero.
 
-print(exact.constraints(X_train, labels, label="course", feature_names=data.feature_names))
+print(sl1max.constraints(exact, X_train, labels, label="course", feature_names=data.feature_names))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl1max._execution.monitor import Monitor
+from sl1max._execution.control import FitControl, solve_problem
 
 GROUPS_PER_WORKER = 16
 LARGEST_GROUP = 64
@@ -67,13 +67,13 @@ class Outcome:
         return [plan for k, plan in enumerate(self.plans) if k not in self.solved]
 
 
-def solve_all(reduction, monitor: Monitor, n_jobs, journal=None) -> Outcome:
+def solve_all(reduction, control: FitControl, n_jobs, journal=None) -> Outcome:
     """Solve the problems of a model.
 
     Parameters
     ----------
     reduction : Reduction, or what stands in its place
-    monitor : Monitor
+    control : FitControl
     n_jobs : int or None
     journal : Journal, optional
         Where solutions are written, and where those of an earlier call come from.
@@ -83,19 +83,19 @@ def solve_all(reduction, monitor: Monitor, n_jobs, journal=None) -> Outcome:
     Outcome
         Ctrl-C is noted there, not raised.
     """
-    work = Work(reduction, monitor, journal)
+    work = Work(reduction, control, journal)
     labels = [reduction.class_label(plan) for plan in work.outcome.plans]
-    with monitor.watching(labels, work.efforts, list(work.outcome.solved)):
+    with control.observer.displaying(labels, work.efforts, list(work.outcome.solved)):
         try:
             _run(work, n_jobs)
         except KeyboardInterrupt as error:
-            monitor.interrupt = error
-            monitor.stop[0] = 1
+            control.interrupt = error
+            control.stop[0] = 1
             work.wait()
         except BaseException:
-            monitor.stop[0] = 1
+            control.stop[0] = 1
             raise
-    work.outcome.interrupt = monitor.interrupt
+    work.outcome.interrupt = control.interrupt
     return work.outcome
 
 
@@ -103,7 +103,7 @@ def _run(work, n_jobs):
     order = work.order()
     nobody_configured = n_jobs in (None, 1) and "joblib" not in sys.modules
     if len(order) <= 1 or nobody_configured:
-        work.monitor.n_threads = n_threads_of(n_jobs)
+        work.control.n_threads = n_threads_of(n_jobs)
         for k in order:
             work.solve(k)
         return
@@ -127,18 +127,18 @@ def n_threads_of(n_jobs) -> int:
 class Work:
     """The problems with what has been found so far."""
 
-    def __init__(self, reduction, monitor, journal=None):
+    def __init__(self, reduction, control, journal=None):
         self.reduction = reduction
-        self.monitor = monitor
+        self.control = control
         self.journal = journal
-        self.outcome = Outcome(reduction.plans(monitor.algorithm))
+        self.outcome = Outcome(reduction.plans(control.algorithm))
         self.efforts = [reduction.effort(plan) for plan in self.outcome.plans]
         self.begun = {}  # solutions of an earlier call to go on from
         self._n_running = 0
         self._changed = threading.Condition()
         if journal is not None:
             found = journal.solutions(self.outcome.plans)
-            self.outcome.solved = {k: found[k] for k in found if found[k].is_final(monitor.max_iter)}
+            self.outcome.solved = {k: found[k] for k in found if found[k].is_final(control.max_iter)}
             self.begun = {k: found[k] for k in found if k not in self.outcome.solved}
 
     def order(self):
@@ -152,7 +152,7 @@ class Work:
             self._n_running += 1
         try:
             note = None if self.journal is None else self.journal.note_taker(k)
-            found = attempt(self.reduction, self.outcome.plans[k], self.monitor, self.begun.get(k), note)
+            found = attempt(self.reduction, self.outcome.plans[k], self.control, self.begun.get(k), note)
             if found is not None:
                 self.keep(k, found)
         finally:
@@ -176,12 +176,12 @@ class Work:
             self.journal.add(k, found)
 
 
-def attempt(reduction, plan, monitor, begun=None, note=None):
+def attempt(reduction, plan, control, begun=None, note=None):
     """A solution, None if the fit was stopped before it began, or the failure that came instead."""
     try:
-        return reduction.solve(plan, monitor, begun, note)
+        return solve_problem(reduction, plan, control, begun, note)
     except Exception as error:
-        if monitor.stop[0]:  # the callback's
+        if control.stop[0]:  # the callback's
             raise
         return Failure(type(error).__name__, str(error))
 
@@ -235,8 +235,8 @@ def solve_group(shared: Shared, group) -> list:
         shared.reduction.data.columns  # noqa: B018
     found = []
     for k, plan, begun in group:
-        monitor = Monitor(**shared.settings)
-        found.append((k, attempt(shared.reduction, plan, monitor, begun)))
+        control = FitControl(**shared.settings)
+        found.append((k, attempt(shared.reduction, plan, control, begun)))
     return found
 
 
@@ -256,7 +256,7 @@ class Elsewhere:
         self._shared = self._share()
 
     def _share(self):
-        return Shared(self._work.reduction, self._work.monitor.settings, keep=not self._is_dask)
+        return Shared(self._work.reduction, self._work.control.settings, keep=not self._is_dask)
 
     def run(self, order):
         n_workers = self._backend.effective_n_jobs(self._n_jobs)
@@ -342,8 +342,8 @@ class Elsewhere:
         for k, found in results:
             work.keep(k, found)
             if not isinstance(found, Failure):
-                progress = work.reduction.last_progress(found, work.monitor.tol)
-                work.monitor.report(progress, found.status, True, work.efforts[k])
+                progress = work.reduction.last_progress(found, work.control.tol)
+                work.control.report(progress, found.status, True, work.efforts[k])
 
     def _is_done(self, group):
         outcome = self._work.outcome

@@ -27,9 +27,9 @@ from sl1max._core._solver import Problem, Solver
 from sl1max._data.inputs import Data, take_rows
 from sl1max._data.moments import IN_CLASS, NON_CLASS, Moments, weigh
 from sl1max._data.penalties import Penalties
-from sl1max._execution.monitor import FitProgress, Monitor
 from sl1max._solvers.grouped_rows import MOST_EXAMPLES, MergedSolver
 from sl1max._solvers.many_classes import ByClassSolver, ClassTasks
+from sl1max._utils.progress import FitProgress
 from sl1max.model._model import Model
 
 # Classes x examples from which on exclusive classes are solved one by one. All at once take 32 bytes for each of them,
@@ -154,28 +154,6 @@ class Reduction:
         own = self.moments.block_mass(*plan.blocks[0])
         return float(np.sqrt(max(min(own, self.moments.mass - own), 1.0)))
 
-    def solve(self, plan: Plan, monitor: Monitor, begun: Solution | None = None, note=None) -> Solution | None:
-        """Make one problem, solve it and keep what the model needs; None if the fit was stopped before it began.
-
-        Parameters
-        ----------
-        plan : Plan
-        monitor : Monitor
-        begun : Solution, optional
-            Where to start.
-        note : callable, optional
-            Called between iterations with a function that makes a `Solution` of the weights so far.
-        """
-        if monitor.stop[0]:
-            return None
-        solver = self.make_solver(plan, monitor.algorithm, monitor.tol, begun, n_threads=monitor.n_threads)
-        n_before = 0 if begun is None else begun.n_iter
-        look = None if note is None else lambda: note(lambda: self.solution(plan, solver, "running", n_before))
-        status = monitor.run(solver, self.class_label(plan), self.effort(plan), look)
-        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
-            return begun  # in the middle of a change of rows, or hardly begun
-        return self.solution(plan, solver, status, n_before)
-
     def make_solver(
         self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False, n_threads=1
     ) -> Solver:
@@ -282,8 +260,14 @@ class Reduction:
         """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
         solver.change(self._problem(plan, self._emp_mean(plan), self._beta(plan)))
 
-    def solution(self, plan: Plan, solver: Solver, status, n_before=0) -> Solution:
-        """What the model needs of a solver, whose first iteration came after ``n_before``."""
+    def solution(self, plan: Plan, solver: Solver, status, begun: Solution | None = None) -> Solution | None:
+        """What the model needs of a solver that started from ``begun``.
+
+        A solver that was interrupted before its first iteration, or while its groups of rows change, has nothing to
+        add: the result is ``begun``.
+        """
+        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
+            return begun
         if status == "interrupted" and plan.pooled:
             solver.expectations()  # makes Z that of the weights
         share = self._offset_share(plan)
@@ -295,7 +279,7 @@ class Reduction:
             solver.objective + share,
             solver.objective_zero + share,
             solver.dual_gap,
-            n_before + solver.n_iter,
+            solver.n_iter + (0 if begun is None else begun.n_iter),
             status,
         )
 

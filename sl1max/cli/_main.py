@@ -26,8 +26,8 @@ from sl1max._utils.files import atomic_write, check_writable
 from sl1max.exceptions import CheckpointError, FitError
 from sl1max.metrics import top_class_error
 from sl1max.model._explain import Table, class_number, top_features
-from sl1max.model._io import load
-from sl1max.model._model import LOG_HALF, Model
+from sl1max.model._model import LOG_HALF, Model, load
+from sl1max.reproduction import _reproduce as paper
 from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
 
 DATA_SETS = ("webkb", "reuters", "supertags")
@@ -809,8 +809,6 @@ def _overview(model, tops):
 
 
 def reproduce(args):
-    from sl1max.reproduction import _reproduce as paper
-
     check_reproduce(args)
     progress = None
     if not args.quiet and (args.progress or sys.stderr.isatty()):

@@ -20,11 +20,13 @@ from sklearn.utils import check_random_state
 from sl1max._core._boosting import Booster, weigh_idle
 from sl1max._data.inputs import Data, check_options, read_data
 from sl1max._data.moments import IN_CLASS, Moments
-from sl1max._execution.monitor import FitProgress, Monitor, print_line
+from sl1max._execution.control import FitControl
 from sl1max._execution.parallel import solve_all
 from sl1max._models.reduction import Plan
+from sl1max._utils.progress import FitProgress, print_line
+from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import MaxentPredictor, weigh_classes
-from sl1max.model._model import BLOCK_CELLS, Matrix, Model
+from sl1max.model._model import BLOCK_CELLS, Model
 from sl1max.training._early_stopping import check_patience, check_validation_set, model_error, split_validation
 from sl1max.training._fit import explaining_memory_errors, raise_failures, warn_constant
 
@@ -212,8 +214,8 @@ class Boosting:
 
     def make_rounds(self, n_rounds, n_jobs=None, callback=None, verbose=0) -> Rounds:
         """The first rounds of all classes; those made before count."""
-        monitor = Monitor(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
-        outcome = solve_all(self, monitor, n_jobs)
+        control = FitControl(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
+        outcome = solve_all(self, control, n_jobs)
         raise_failures(outcome, self, None)
         self._made |= {steps.c: steps for steps in outcome.solutions}
         return Rounds(self, [self._made[c] for c in sorted(self._made)])
@@ -235,12 +237,12 @@ class Boosting:
         labels = self.data.labels
         return labels.indices[labels.indptr[c] : labels.indptr[c + 1]]
 
-    def solve(self, plan: Plan, monitor: Monitor, begun=None, note=None) -> Steps | None:
-        """All rounds of one class; None if the fit was stopped. There is nothing to begin from, or to note."""
-        if monitor.stop[0]:
-            return None
-        booster = self._states.pop(plan.group, None) or self._begin(plan.group)
-        status = monitor.run(booster, self.class_label(plan))
+    def make_solver(self, plan: Plan, algorithm, tol, begun=None, n_threads=1) -> Booster:
+        """The booster of one class, where it stands."""
+        return self._states.pop(plan.group, None) or self._begin(plan.group)
+
+    def solution(self, plan: Plan, booster: Booster, status, begun=None) -> Steps:
+        """All rounds of one class."""
         if self._keeps_states and status == "running":
             self._states[plan.group] = booster
         return Steps(plan.group, *booster.steps(), booster.objective, status)

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import FORMATS, MaxentClassifier
-from sl1max.model._model import Matrix
 
 
 class HierarchyClassifier(ClassifierMixin, BaseEstimator):

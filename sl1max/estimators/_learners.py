@@ -19,12 +19,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max._data.inputs import check_options
-from sl1max._execution.monitor import format_seconds, print_line
+from sl1max._utils.progress import format_seconds, print_line
+from sl1max._utils.typing import Matrix
 from sl1max.estimators._adaboost import AdaBoostClassifier, classes_to_train, is_mirrored, join_classes, read_classes
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.estimators._maxent_cv import score_path
 from sl1max.model._explain import Table
-from sl1max.model._model import Matrix
 from sl1max.training._early_stopping import model_error
 from sl1max.training._path import read_betas
 

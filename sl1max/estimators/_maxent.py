@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sl1max._data.inputs import as_array, check_finite, read_validation_labels
-from sl1max.model._model import Matrix, Model
+from sl1max._utils.typing import Matrix
+from sl1max.model._model import Model
 from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.training._fit import fit
 

@@ -17,9 +17,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from sl1max._execution.monitor import print_line
+from sl1max._utils.progress import print_line
+from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
-from sl1max.model._model import Matrix
 from sl1max.training._path import read_betas, spaced_betas
 
 SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel", "class_weight")

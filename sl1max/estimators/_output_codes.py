@@ -11,8 +11,8 @@ from sklearn import multiclass
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import FORMATS, MaxentClassifier
-from sl1max.model._model import Matrix
 
 CODE_SIZE = 1.5  # bits for each class, as in scikit-learn
 MIN_BITS = 16  # fewer, drawn at random, are often the same for two classes

@@ -20,56 +20,31 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from sl1max._utils.files import atomic_write
 from sl1max.exceptions import ModelFileError
-from sl1max.model._model import Model
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
+
+    from sl1max.model._model import Model
 
 MAGIC = b"\x93SL1MAX\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sIQ32s")
 _TEXT_SIZE = struct.Struct("<I")
-_FIELDS = tuple(field.name for field in fields(Model))
 _PARTS = ("in_class", "non_class")
 _DECODING_ERRORS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error, zlib.error)
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model to one file; it is there whole, or what was there before stays.
-
-    Parameters
-    ----------
-    model : Model
-        Its class labels may be text, integers, floats or booleans.
-    path : str or path-like
-        Replaced if it exists.
-
-    Raises
-    ------
-    ValueError
-        The class labels are of another type.
-    OSError
-        The file cannot be written.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import sl1max
-    >>> from sl1max.model._io import save
-    >>> model = sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"])
-    >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
-    >>> save(model, path)
-    >>> sl1max.load(path)
-    <sl1max.Model: conditional, 2 exclusive classes, 2 features, 1 weights, converged>
-    """
+def write_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to one file atomically."""
     body = zlib.compress(_encode(model), 9)
     head = _HEAD.pack(MAGIC, VERSION, len(body), _checksum(VERSION, body))
     with atomic_write(path) as stream:
@@ -77,40 +52,13 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         stream.write(body)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """Read a model that `Model.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    Model
-        Equal to the saved one in every attribute and prediction.
-
-    Raises
-    ------
-    ModelFileError
-        A ValueError. The file is empty, truncated, damaged, no model, or of a newer version of sl1max.
-    OSError
-        The file cannot be read.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import sl1max
-    >>> model = sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"])
-    >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
-    >>> model.save(path)
-    >>> sl1max.load(path).predict([[1, 0]])
-    array(['spam'], dtype='<U4')
-    """
+def read_model(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
+    """The fields of those names of the model in a file."""
     path = os.fspath(path)
     with open(path, "rb") as stream:
         body = _open_body(stream.read(), path)
     try:
-        return _decode(zlib.decompress(body))
+        return _decode(zlib.decompress(body), names)
     except _DECODING_ERRORS as error:
         raise ModelFileError(f"{path}: not a valid sl1max model ({error})") from error
 
@@ -211,7 +159,7 @@ def _open_body(content, path):
 
 def _encode(model):
     values, arrays = {}, {}
-    for name in _FIELDS:
+    for name in (field.name for field in fields(model)):
         value = getattr(model, name)
         if name in ("classes", "weights", "parts"):
             continue
@@ -238,7 +186,7 @@ def _encode(model):
     return b"".join([_TEXT_SIZE.pack(len(text)), text, *map(_shuffle, arrays.values())])
 
 
-def _decode(content) -> Model:
+def _decode(content, names) -> dict[str, Any]:
     (size,) = _TEXT_SIZE.unpack_from(content)
     text = json.loads(content[_TEXT_SIZE.size : _TEXT_SIZE.size + size])
     arrays = _read_arrays(content[_TEXT_SIZE.size + size :], text["arrays"])
@@ -251,11 +199,10 @@ def _decode(content) -> Model:
     else:
         weights = _decode_sparse("weights", arrays, shape)
     values = text["values"] | arrays | {"classes": classes, "weights": weights, "parts": parts}
-    model = Model(**{name: values[name] for name in _FIELDS})
     for name, array in arrays.items():
-        if name in _FIELDS and len(array) != len(classes):
+        if name in names and len(array) != len(classes):
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
-    return model
+    return {name: values[name] for name in names}
 
 
 def _shuffle(array):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +16,13 @@ from scipy import sparse
 from sl1max._core._scoring import Weights, score_rows, top_rows
 from sl1max._data.inputs import read_offset, read_row_pieces, read_rows
 from sl1max._data.moments import IN_CLASS
+from sl1max._utils.typing import Matrix
+from sl1max.model._explain import Table, top_features
+from sl1max.model._io import read_model, to_sklearn, write_model
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
 
-    from sl1max._execution.monitor import FitProgress
-    from sl1max.model._explain import Table
-
-Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 LOG_HALF = np.log(0.5)
 LOG_BELOW_ONE = np.log1p(-(2.0**-53))  # the log of the largest double below 1
 BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
@@ -355,51 +354,6 @@ class Model:
         run_blocks(rank, (rows.n_rows, self.n_classes), n_jobs)
         return order, decision
 
-    def with_class(
-        self,
-        label: Any,
-        X: Matrix,
-        y: ArrayLike,
-        *,
-        beta: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        max_iter: int | None = None,
-        callback: Callable[[FitProgress], object] | None = None,
-        verbose: int = 0,
-    ) -> Model:
-        """The model with one class more, or one trained anew; see `sl1max.with_class`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sl1max
-        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
-        >>> model = sl1max.fit(X, Y[:, :1]).with_class(1, X, Y[:, 1])
-        >>> bool((model.weights != sl1max.fit(X, Y).weights).nnz == 0)
-        True
-        """
-        from sl1max.training._class_editing import with_class
-
-        return with_class(
-            self, label, X, y, beta=beta, sample_weight=sample_weight, offset=offset, max_iter=max_iter,
-            callback=callback, verbose=verbose,
-        )  # fmt: skip
-
-    def without_class(self, label: Any) -> Model:
-        """The model without one of its classes; see `sl1max.without_class`.
-
-        Examples
-        --------
-        >>> import sl1max
-        >>> X, Y = [[1, 0], [1, 1], [0, 1], [0, 1]], [[1, 0, 1], [1, 0, 0], [0, 1, 0], [1, 1, 1]]
-        >>> sl1max.fit(X, Y).without_class(1).classes.tolist()
-        [0, 2]
-        """
-        from sl1max.training._class_editing import without_class
-
-        return without_class(self, label)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, for `sl1max.load`.
 
@@ -412,9 +366,7 @@ class Model:
         >>> sl1max.load(path).predict([[1, 0]]).tolist()
         ['spam']
         """
-        from sl1max.model._io import save
-
-        save(self, path)
+        write_model(self, path)
 
     def to_sklearn(self) -> LogisticRegression:
         """The LogisticRegression that predicts the same.
@@ -426,8 +378,6 @@ class Model:
         >>> sl1max.fit(X, y).to_sklearn().predict([[1, 0], [0, 1]]).tolist()
         ['spam', 'ham']
         """
-        from sl1max.model._io import to_sklearn
-
         return to_sklearn(self)
 
     def top_features(self, label: Any, n: int = 10, *, feature_names: Sequence[str] | None = None) -> Table:
@@ -441,39 +391,7 @@ class Model:
         >>> model.top_features("spam", feature_names=["win", "hello"])["feature"].tolist()
         ['win']
         """
-        from sl1max.model._explain import top_features
-
         return top_features(self, label, n, feature_names=feature_names)
-
-    def constraints(
-        self,
-        X: Matrix,
-        y: Matrix,
-        *,
-        label: Any = None,
-        features: Any = None,
-        feature_names: Sequence[str] | None = None,
-        beta: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
-        multilabel: str = "duplicate",
-    ) -> Table:
-        """What training asked of the model, and what came of it; see `sl1max.constraints`.
-
-        Examples
-        --------
-        >>> import sl1max
-        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> model = sl1max.fit(X, y, distribution="joint")
-        >>> model.constraints(X, y, label="spam", features=[0, 1])["binds"].tolist()
-        [True, False]
-        """
-        from sl1max.model._explain import constraints
-
-        return constraints(
-            self, X, y, label=label, features=features, feature_names=feature_names, beta=beta,
-            sample_weight=sample_weight, offset=offset, multilabel=multilabel,
-        )  # fmt: skip
 
 
 def run_blocks(task, shape, n_jobs):
@@ -492,3 +410,35 @@ def log_softmax(values):
     """Log of exp(values) divided by its sum over each row."""
     values = values - values.max(axis=1, keepdims=True)
     return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model that `Model.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    Model
+        Equal to the saved one in every attribute and prediction.
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError. The file is empty, truncated, damaged, no model, or of a newer version of sl1max.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import sl1max
+    >>> model = sl1max.fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "spam.sl1max")
+    >>> model.save(path)
+    >>> sl1max.load(path).predict([[1, 0]])
+    array(['spam'], dtype='<U4')
+    """
+    return Model(**read_model(path, [field.name for field in fields(Model)]))

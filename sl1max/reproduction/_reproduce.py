@@ -24,12 +24,13 @@ import scipy
 from scipy import sparse
 
 import sl1max
-from sl1max._execution.monitor import FitProgress, bar_of, format_seconds, time_left, way_done, write_over
+from sl1max._utils.progress import FitProgress, bar_of, format_seconds, time_left, way_done, write_over
 from sl1max.datasets import fetch_reuters21578, fetch_supertags, fetch_webkb
 from sl1max.datasets._store import Dataset
 from sl1max.metrics import optimal_f_measure, top_class_error
-from sl1max.model._io import load as load_model
 from sl1max.model._model import Model
+from sl1max.model._model import load as load_model
+from sl1max.plot import COLORS, QUIET
 from sl1max.reproduction._result_store import Clock, Kept, file_name
 
 BETA, STRONGER_BETA = 0.5, 0.9
@@ -154,11 +155,9 @@ def train_svm(X, y, beta, settings) -> Trained:
 
 def train_rival(learner, X, y, settings, **options) -> Trained:
     """Another learner; where fits are kept, some classes at a time."""
-    from sl1max import make_classifier
-
     def train(y, callback):
         watched = {"callback": callback} if learner == "adaboost" else {}
-        return make_classifier(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_
+        return sl1max.make_classifier(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_
 
     if settings.kept is None:
         model = train(y, settings.callback)
@@ -609,8 +608,6 @@ def _paper(name, row, beta):
 def plot_errors(columns: list[Column], path) -> None:
     """The errors of Table 3 as a figure, ours beside the paper's, written to `path`."""
     from matplotlib.figure import Figure
-
-    from sl1max.plot import COLORS, QUIET
 
     rows = list(PAPER_ERRORS)
     figure = Figure(figsize=(1.6 + 3.4 * len(columns), 3.8), layout="constrained")

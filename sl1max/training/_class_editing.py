@@ -16,10 +16,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sl1max._data.inputs import read_beta, read_data
-from sl1max._execution.monitor import FitProgress, Monitor
+from sl1max._execution.control import FitControl, solve_problem
 from sl1max._models.reduction import REPORTED
+from sl1max._utils.progress import FitProgress
+from sl1max._utils.typing import Matrix
 from sl1max.exceptions import ConvergenceWarning
-from sl1max.model._model import Matrix, Model
+from sl1max.model._explain import class_number
+from sl1max.model._model import Model
 from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
 
 PER_CLASS = ("intercept", "class_prior", "log_z", *REPORTED)
@@ -77,7 +80,7 @@ def with_class(
     >>> import sl1max
     >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], np.array(["spam", "spam", "ham", "ham"])
     >>> model = sl1max.fit(X, y, distribution="class-conditional")
-    >>> model.without_class("ham").with_class("ham", X, y == "ham").classes.tolist()
+    >>> sl1max.with_class(sl1max.without_class(model, "ham"), "ham", X, y == "ham").classes.tolist()
     ['ham', 'spam']
     """
     _check_separate(model, "with_class")
@@ -100,10 +103,10 @@ def with_class(
     beta = read_beta(beta, 1, model.n_features)
     reduction = reduce_data(data, model.distribution, beta, model.beta_rule, _has_intercept(model))
     warn_constant(data, [label] * len(data.classes))
-    monitor = Monitor(
+    control = FitControl(
         algorithm=ALGORITHMS[model.solver], tol=model.tol, max_iter=max_iter, callback=callback, verbose=verbose
     )
-    solutions, others = _solve(reduction, own, monitor)
+    solutions, others = _solve(reduction, own, control)
     settings = {name: getattr(model, name) for name in ("beta", "beta_rule", "solver", "tol")}
     part, _ = reduction.join(solutions, settings, others)
     part = _report_share(part, solutions, reduction) if exclusive and model.distribution == "joint" else part
@@ -135,11 +138,9 @@ def without_class(model: Model, label: Any) -> Model:
     --------
     >>> import sl1max
     >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 0]], ["a", "b", "c", "c"]
-    >>> sl1max.fit(X, y, distribution="joint").without_class("b").classes.tolist()
+    >>> sl1max.without_class(sl1max.fit(X, y, distribution="joint"), "b").classes.tolist()
     ['a', 'c']
     """
-    from sl1max.model._explain import class_number
-
     _check_separate(model, "without_class")
     c = class_number(model, label)
     if model.n_classes == 1:
@@ -188,15 +189,15 @@ def _check_examples(cells, label):
         raise ValueError(f"y gives every example to class {label}: exclusive classes need some of others")
 
 
-def _solve(reduction, own, monitor):
+def _solve(reduction, own, control):
     """Solutions of the class's problems, and the plans of others."""
-    plans = reduction.plans(monitor.algorithm)
+    plans = reduction.plans(control.algorithm)
     wanted = [plan for plan in plans if plan.blocks[0][0] == own]
     labels = [reduction.class_label(plan) for plan in wanted]
-    with monitor.watching(labels):
-        solutions = [reduction.solve(plan, monitor) for plan in wanted]
-    if monitor.interrupt is not None:
-        raise monitor.interrupt
+    with control.observer.displaying(labels):
+        solutions = [solve_problem(reduction, plan, control) for plan in wanted]
+    if control.interrupt is not None:
+        raise control.interrupt
     return solutions, [plan for plan in plans if plan.blocks[0][0] != own]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from sl1max._execution.monitor import print_line
+from sl1max._utils.progress import print_line
 from sl1max.metrics import top_class_error
 from sl1max.model._model import BLOCK_CELLS, Model
 from sl1max.training._fit import fit

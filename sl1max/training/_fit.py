@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike
 from sl1max._data.inputs import check_options, check_warm_start, read_beta, read_data
 from sl1max._data.moments import Moments
 from sl1max._data.penalties import Penalties
-from sl1max._execution.monitor import FitProgress, Monitor
+from sl1max._execution.checkpoint import Journal, fingerprint
+from sl1max._execution.control import FitControl
 from sl1max._execution.parallel import Outcome, solve_all
 from sl1max._models.reduction import Reduction
+from sl1max._utils.progress import FitProgress
+from sl1max._utils.typing import Matrix
 from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
-from sl1max.model._model import Matrix, Model
+from sl1max.model._model import Model
 
 FAR = 30.0  # a score: what has it against it is as good as impossible
 ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
@@ -133,12 +136,12 @@ def fit(
             check_warm_start(warm_start, data, distribution)
         warn_constant(data)
         reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
-    monitor = Monitor(
+    control = FitControl(
         algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose
     )
     settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings) as journal:
-        outcome = solve_all(reduction, monitor, n_jobs, journal)
+        outcome = solve_all(reduction, control, n_jobs, journal)
 
     settings["beta"] = float(beta) if beta.ndim == 0 else None
     model = None
@@ -173,8 +176,6 @@ def open_checkpoint(path, reduction: Reduction, settings):
     """The checkpoint of a fit, made or gone on with; nothing if there is no path."""
     if path is None:
         return contextlib.nullcontext()
-    from sl1max._execution.checkpoint import Journal, fingerprint
-
     belongs_to = fingerprint(
         reduction.data, reduction.warm_start, distribution=reduction.distribution,
         fit_intercept=reduction.fit_intercept, **settings,

@@ -25,7 +25,8 @@ from sl1max._data.inputs import (
     read_data,
 )
 from sl1max._data.moments import IN_CLASS
-from sl1max.model._model import Matrix, Model
+from sl1max._utils.typing import Matrix
+from sl1max.model._model import Model
 from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
 
 

@@ -35,8 +35,8 @@ from scipy.special import xlog1py
 from sl1max._core._scoring import Weights, score_rows
 from sl1max._core._solver import Problem, Solver
 from sl1max._data.inputs import MomentData, check_options, read_moments, read_rows
+from sl1max._utils.typing import Matrix
 from sl1max.exceptions import ConvergenceWarning, InfeasibleMomentsError
-from sl1max.model._model import Matrix
 
 ROUNDING = 1e-12  # of a mean, relative to the largest value of its feature
 MAX_CORRECTED = 4000  # constraints that a correction may meet at once: it solves a system as large

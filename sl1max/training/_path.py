@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sl1max._data.inputs import check_options, read_data
-from sl1max.model._model import Matrix, Model
+from sl1max._utils.typing import Matrix
+from sl1max.model._model import Model
 from sl1max.training._fit import fit, reduce_data
 
 N_BETAS = 30

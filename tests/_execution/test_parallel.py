@@ -18,7 +18,7 @@ from strategies import random_data
 import sl1max
 from sl1max._data.inputs import read_data
 from sl1max._execution import parallel
-from sl1max._execution.monitor import Monitor
+from sl1max._execution.control import FitControl
 from sl1max._execution.parallel import is_death, make_groups, solve_all
 from sl1max.chunks import row_pieces, store_columns
 from sl1max.exceptions import FitError, FitMemoryError
@@ -27,7 +27,7 @@ joblib = pytest.importorskip("joblib")
 
 
 def solve_words(words, n_jobs=1):
-    return solve_all(Problems(words), Monitor(algorithm="newton", tol=1e-3), n_jobs)
+    return solve_all(Problems(words), FitControl(algorithm="newton", tol=1e-3), n_jobs)
 
 
 # Errors
@@ -253,10 +253,10 @@ def test_a_class_that_kills_its_process():
 import joblib
 from stand_ins import Problems
 from sl1max._execution.parallel import solve_all
-from sl1max._execution.monitor import Monitor
+from sl1max._execution.control import FitControl
 words = ["fine", "fine", "deadly", "fine", "error"] + ["fine"] * 20
 with joblib.parallel_config("loky", n_jobs=2):
-    outcome = solve_all(Problems(words, seconds=0.05), Monitor(algorithm="newton", tol=1e-3), None)
+    outcome = solve_all(Problems(words, seconds=0.05), FitControl(algorithm="newton", tol=1e-3), None)
 print(sorted(set(range(25)) - set(outcome.solved)))
 print(outcome.failed[2])
 print(outcome.failed[4])
@@ -276,11 +276,11 @@ import joblib
 from dask.distributed import Client
 from stand_ins import Problems
 from sl1max._execution.parallel import solve_all
-from sl1max._execution.monitor import Monitor
+from sl1max._execution.control import FitControl
 if __name__ == "__main__":
     words = ["fine", "fine", "deadly"] + ["fine"] * 9
     with Client(n_workers=2, threads_per_worker=1, dashboard_address=None), joblib.parallel_config("dask"):
-        outcome = solve_all(Problems(words), Monitor(algorithm="newton", tol=1e-3), None)
+        outcome = solve_all(Problems(words), FitControl(algorithm="newton", tol=1e-3), None)
     print(sorted(outcome.solved))
     print({k: "its worker died" in failure.text for k, failure in outcome.failed.items()})
 """

@@ -60,7 +60,7 @@ def test_constraints_against_the_formulas(distribution, classes, n_classes, weig
     weight = np.random.default_rng(1).integers(1, 4, 80).astype(float) if weighted else np.ones(80)
     options = {"sample_weight": weight} if weighted else {}
     model = sl1max.fit(X, y, distribution=distribution, classes=classes, tol=1e-8, **options)
-    table = model.constraints(X, y, features=list(range(N_FEATURES)), **options)
+    table = sl1max.constraints(model, X, y, features=list(range(N_FEATURES)), **options)
     sides = [None]
     if classes == "independent":
         sides = ["class"] if distribution == "class-conditional" else ["class", "non-class"]
@@ -100,7 +100,7 @@ def test_beta_is_that_of_the_rules():
     for distribution in ("conditional", "joint", "class-conditional"):
         for rule in ("deviation", "count"):
             model = sl1max.fit(X, y, distribution=distribution, beta_rule=rule)
-            table = model.constraints(X, y, label=1, features=list(range(N_FEATURES)))
+            table = sl1max.constraints(model, X, y, label=1, features=list(range(N_FEATURES)))
             data = read_data(
                 X, y, distribution=distribution, classes="auto", multilabel="duplicate", solver="auto",
                 sample_weight=None, offset=None,
@@ -114,7 +114,7 @@ def test_beta_is_that_of_the_rules():
 def test_joint_without_intercept(classes):
     X, y = make_data()
     model = sl1max.fit(X, y, distribution="joint", classes=classes, fit_intercept=False, tol=1e-9)
-    table = model.constraints(X, y, features=list(range(N_FEATURES)))
+    table = sl1max.constraints(model, X, y, features=list(range(N_FEATURES)))
     if classes == "exclusive":
         prob = np.exp(model.scores(X) - model.log_z)
         for c in range(3):
@@ -129,7 +129,7 @@ def test_indicator_offset_and_constant_class():
     offset = np.random.default_rng(3).normal(size=(80, 3))
     with pytest.warns(UserWarning, match="constant"):
         model = sl1max.fit(X, indicator, offset=offset, tol=1e-9)
-    table = model.constraints(sparse.csr_matrix(X), indicator, offset=offset)
+    table = sl1max.constraints(model, sparse.csr_matrix(X), indicator, offset=offset)
     assert set(table["class"].tolist()) == {0, 1}
     prob = expit(model.decision_function(X, offset))
     rows = rows_of(table, 1, "class")
@@ -142,30 +142,30 @@ def test_several_labels_per_example():
     indicator = np.column_stack([y == 0, y >= 1, y == 2])
     for multilabel in ("duplicate", "equal"):
         model = sl1max.fit(X, indicator, classes="exclusive", multilabel=multilabel, tol=1e-9)
-        check_optimality(model.constraints(X, indicator, multilabel=multilabel))
+        check_optimality(sl1max.constraints(model, X, indicator, multilabel=multilabel))
 
 
 def test_what_is_listed():
     X, y = make_data()
     labels = np.array(["ham", "spam", "eggs"])[y]
     model = sl1max.fit(X, labels, tol=1e-8)
-    table = model.constraints(X, labels, feature_names=NAMES)
+    table = sl1max.constraints(model, X, labels, feature_names=NAMES)
     assert table.columns == (
         "class", "feature", "target", "lower", "upper", "expectation", "binds", "weight",
     )  # fmt: skip
     assert table["binds"].all() and len(table) >= model.weights.nnz
     for label in model.classes:
         assert (np.diff(np.abs(rows_of(table, label)["weight"])) <= 0).all()
-    two = model.constraints(X, labels, label=["spam", "ham"], features=["word3", 1], feature_names=NAMES)
+    two = sl1max.constraints(model, X, labels, label=["spam", "ham"], features=["word3", 1], feature_names=NAMES)
     assert two["class"].tolist() == ["spam", "spam", "ham", "ham"]
     assert set(two["feature"].tolist()) == {"word1", "word3"}
-    one = model.constraints(X, labels, label="spam", features=1)
+    one = sl1max.constraints(model, X, labels, label="spam", features=1)
     assert len(one) == 1 and one["feature"].tolist() == [1]
 
 
 def test_no_binding_constraint():
     X, y = make_data()
-    table = sl1max.fit(X, y, beta=1e6).constraints(X, y)
+    table = sl1max.constraints(sl1max.fit(X, y, beta=1e6), X, y)
     assert len(table) == 0
     assert repr(table).startswith("class  feature")
 
@@ -176,8 +176,8 @@ def test_left_out_and_unpenalised_features():
     beta[0], beta[5] = np.inf, 0
     model = sl1max.fit(X, y, beta=beta, tol=1e-9)
     with pytest.raises(ValueError, match="beta was an array"):
-        model.constraints(X, y)
-    table = model.constraints(X, y, label=0, features=[0, 5], beta=beta)
+        sl1max.constraints(model, X, y)
+    table = sl1max.constraints(model, X, y, label=0, features=[0, 5], beta=beta)
     left_out, free = table[table["feature"] == 0], table[table["feature"] == 5]
     assert left_out["upper"] == np.inf and left_out["lower"] == -np.inf and not left_out["binds"]
     assert free["lower"] == free["upper"] == free["target"] and free["binds"]
@@ -187,21 +187,21 @@ def test_constraints_refuse_other_data():
     X, y = make_data()
     model = sl1max.fit(X, y)
     with pytest.raises(ValueError, match="X has 14 features, but the model was trained with 15"):
-        model.constraints(X[:, 1:], y)
+        sl1max.constraints(model, X[:, 1:], y)
     with pytest.raises(ValueError, match="not the training set of the model"):
-        model.constraints(X[:-1], y[:-1])
+        sl1max.constraints(model, X[:-1], y[:-1])
     with pytest.raises(ValueError, match="other classes"):
-        model.constraints(X, y + 1)
+        sl1max.constraints(model, X, y + 1)
     with pytest.raises(ValueError, match="other classes"):
-        model.constraints(X, np.eye(3)[y])
+        sl1max.constraints(model, X, np.eye(3)[y])
     with pytest.raises(ValueError, match="'ham' is not a class of the model, which has 0, 1, 2"):
-        model.constraints(X, y, label="ham")
+        sl1max.constraints(model, X, y, label="ham")
     with pytest.raises(ValueError, match="'wrod1', which is not among feature_names"):
-        model.constraints(X, y, features="wrod1", feature_names=NAMES)
+        sl1max.constraints(model, X, y, features="wrod1", feature_names=NAMES)
     with pytest.raises(ValueError, match="column numbers go from 0 to 14"):
-        model.constraints(X, y, features=15)
+        sl1max.constraints(model, X, y, features=15)
     with pytest.raises(ValueError, match="must name all 15 features"):
-        model.constraints(X, y, feature_names=["too", "few"])
+        sl1max.constraints(model, X, y, feature_names=["too", "few"])
 
 
 @pytest.mark.parametrize(("distribution", "classes"), CASES)

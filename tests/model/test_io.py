@@ -26,7 +26,7 @@ CASES = [
     for distribution in ("conditional", "joint", "class-conditional")
     for classes in ("exclusive", "independent")
 ]
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 HEAD = struct.Struct("<8sIQ32s")
 
 

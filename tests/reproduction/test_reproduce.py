@@ -12,7 +12,7 @@ from scipy import sparse
 from stand_ins import raising
 
 import sl1max
-from sl1max._execution.monitor import FitProgress
+from sl1max._utils.progress import FitProgress
 from sl1max.cli import _main as cli
 from sl1max.datasets import fetch_webkb
 from sl1max.exceptions import CheckpointError

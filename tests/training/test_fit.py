@@ -361,7 +361,7 @@ def test_web_pages_to_eight_digits(distribution, classes):
     model = sl1max.fit(data.X_train, data.y_train, distribution=distribution, classes=classes, tol=1e-8)
     assert np.all(model.converged)
     assert np.all(model.dual_gap <= 1e-8 * model.objective_zero)
-    table = model.constraints(data.X_train, data.y_train, label=model.classes[0])
+    table = sl1max.constraints(model, data.X_train, data.y_train, label=model.classes[0])
     width = table["upper"] - table["lower"]
     assert np.all(table["expectation"] >= table["lower"] - 1e-6 * width)
     assert np.all(table["expectation"] <= table["upper"] + 1e-6 * width)

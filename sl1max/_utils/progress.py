@@ -1,4 +1,4 @@
-"""Running a solver under the caller's eye: callback, progress, stopping."""
+"""Progress of a fit: what callbacks receive, and what ``verbose`` prints."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
-CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between two reports
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 BAR_WIDTH = 24
@@ -45,42 +41,40 @@ class FitProgress:
     target: float
 
 
-class Monitor:
-    """Runs solvers to their end or until someone says stop.
+class Observer:
+    """Reports the progress of a fit to its callback and to its display. Reports from several threads never overlap.
 
-    ``stop`` is shared by all threads of a fit: once it is nonzero every solver returns at once. Calls of the
-    callback never overlap.
+    Parameters
+    ----------
+    callback : callable, optional
+        Called with a `FitProgress`.
+    verbose : int
+        Positive: progress on stderr while `displaying`.
     """
 
-    def __init__(self, *, algorithm, tol, max_iter=None, callback: Callable | None = None, verbose=0):
-        self.algorithm = algorithm
-        self.tol = tol
-        self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
-        self.stop = np.zeros(1, np.int32)
-        self.n_threads = 1  # that a problem may take for itself
-        self.interrupt = None  # the KeyboardInterrupt that a solver met
+    def __init__(self, callback: Callable[[FitProgress], object] | None = None, verbose: int = 0):
         self._callback = callback
         self._verbose = verbose
-        self._display = None
+        self._display: Bar | Lines | None = None
         self._lock = threading.Lock()
 
     @property
-    def settings(self) -> dict:
-        """What a monitor in another process needs, which nobody watches."""
-        return {"algorithm": self.algorithm, "tol": self.tol, "max_iter": self.max_iter}
+    def active(self) -> bool:
+        """Whether anyone wants reports."""
+        return self._callback is not None or self._display is not None
 
     @contextlib.contextmanager
-    def watching(self, class_labels, efforts=None, done=()):
-        """Show the progress of problems with these labels meanwhile, if ``verbose`` asks for it.
+    def displaying(self, class_labels, efforts=None, done=()):
+        """Display the progress of some problems, if ``verbose`` asks for it.
 
         Parameters
         ----------
         class_labels : list
-            A label for each problem.
+            The class of each problem.
         efforts : list of float, optional
-            How long each may take, in any unit; for the time that is left.
+            Expected time of each, in any unit; used to estimate the time left.
         done : iterable of int
-            The numbers of those that need no solving.
+            The numbers of the problems that are already solved.
         """
         if not self._verbose:
             yield
@@ -92,45 +86,10 @@ class Monitor:
             self._display.close()
             self._display = None
 
-    def run(self, solver, class_label, effort=1.0, look: Callable | None = None) -> str:
-        """Run a solver; the status is the core's or, when the callback ended it, ``"stopped"``.
-
-        Ctrl-C ends it with ``"interrupted"``, and is noted in ``interrupt``. ``look`` is called between
-        iterations.
-        """
-        watched = self._callback is not None or self._display is not None or look is not None
-        chunk = CHUNK[self.algorithm] if watched else self.max_iter
-        status = "running"
-        try:
-            while status == "running" and solver.n_iter < self.max_iter:
-                status = solver.run(min(chunk, self.max_iter - solver.n_iter), self.stop)
-                if watched and status != "interrupted":
-                    ended = status != "running" or solver.n_iter >= self.max_iter
-                    if self._report_on(solver, class_label, status, ended, effort):
-                        status = "stopped"
-                    elif look is not None and not ended:
-                        look()
-        except KeyboardInterrupt as error:
-            self.stop[0], self.interrupt = 1, error
-            status = "interrupted" if status == "running" else status
-        return status
-
-    def _report_on(self, solver, class_label, status, ended, effort):
-        """Whether the callback wants a problem to end that has not come to its end."""
-        target = self.tol * abs(solver.objective_zero)
-        progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target)
-        return self.report(progress, status, ended, effort) and status == "running"
-
     def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
-        """Tell the callback and the display; whether the callback wants the problem to end."""
+        """Pass one report on; True if the callback asks to end this problem."""
         with self._lock:
-            asked = False
-            if self._callback is not None:
-                try:
-                    asked = bool(self._callback(progress))
-                except BaseException:
-                    self.stop[0] = 1
-                    raise
+            asked = self._callback is not None and bool(self._callback(progress))
             if self._display is not None:
                 if asked and not ended:
                     status, ended = "stopped", True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sl1max
-from sl1max._execution.monitor import Bar, FitProgress, Lines, format_seconds, way_done
+from sl1max._utils.progress import Bar, FitProgress, Lines, format_seconds, way_done
 
 
 class Terminal(io.StringIO):
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     stream = Terminal()
-    monkeypatch.setattr("sl1max._execution.monitor.sys", SimpleNamespace(stderr=stream))
+    monkeypatch.setattr("sl1max._utils.progress.sys", SimpleNamespace(stderr=stream))
     monkeypatch.setenv("COLUMNS", "100")
     return stream
 
@@ -51,7 +51,7 @@ def test_bar_of_one_problem(terminal):
 
 def test_time_left(terminal, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("sl1max._execution.monitor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sl1max._utils.progress.time.monotonic", lambda: now[0])
     bar = Bar(["a", "b"])
     bar.show(FitProgress("a", 1, 1.0, 1e-1, 1e-5), "running", False)
     now[0] = 60.0
@@ -86,7 +86,7 @@ def test_format_seconds():
 def test_time_left_by_effort(terminal, monkeypatch):
     """The first of the classes takes most of the time; those of an earlier call count as done, not as time."""
     now = [0.0]
-    monkeypatch.setattr("sl1max._execution.monitor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sl1max._utils.progress.time.monotonic", lambda: now[0])
     bar = Bar(["a", "b", "c", "d"], [6.0, 1.0, 1.0, 50.0], done=[3])
     now[0] = 60.0
     bar.show(FitProgress("a", 9, 1.0, 1e-6, 1e-5), "converged", True, 6.0)
@@ -101,7 +101,7 @@ def test_a_bar_of_nothing(terminal):
 def test_lines_of_thousands_of_classes(capsys, monkeypatch):
     """One a second, and the last."""
     now = [0.0]
-    monkeypatch.setattr("sl1max._execution.monitor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sl1max._utils.progress.time.monotonic", lambda: now[0])
     lines = Lines(list(range(4000)))
     for c in range(4000):
         now[0] += 0.01

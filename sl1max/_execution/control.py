@@ -1,0 +1,118 @@
+"""Control of a fit: its limits, the flag that stops it, and the loop that advances one solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sl1max._utils.progress import FitProgress, Observer
+
+DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
+CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between two reports
+
+
+class FitControl:
+    """Limits and shared state of one fit.
+
+    Attributes
+    ----------
+    algorithm, tol, max_iter :
+        What every problem is solved with.
+    stop : ndarray of int32 of shape (1,)
+        Shared by all threads of the fit: once it is nonzero every solver returns at once.
+    interrupt : KeyboardInterrupt or None
+        The interrupt that ended a solver.
+    n_threads : int
+        Threads that one problem may use.
+    observer : Observer
+    """
+
+    def __init__(self, *, algorithm, tol, max_iter=None, callback: Callable | None = None, verbose=0):
+        self.algorithm = algorithm
+        self.tol = tol
+        self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
+        self.stop = np.zeros(1, np.int32)
+        self.n_threads = 1
+        self.interrupt = None
+        self.observer = Observer(callback, verbose)
+
+    @property
+    def settings(self) -> dict:
+        """The arguments of a control in another process, without observers."""
+        return {"algorithm": self.algorithm, "tol": self.tol, "max_iter": self.max_iter}
+
+    def advance(self, solver, class_label, effort=1.0, checkpoint: Callable | None = None) -> str:
+        """Run a solver to its end, its limit or an interrupt.
+
+        Parameters
+        ----------
+        solver : object with ``run(n, stop)``, ``n_iter``, ``objective``, ``objective_zero`` and ``dual_gap``
+        class_label : object
+            The class whose problem it is.
+        effort : float
+            Expected time, for the display.
+        checkpoint : callable, optional
+            Called between iterations.
+
+        Returns
+        -------
+        str
+            The solver's status, "stopped" if the callback ended it, or "interrupted" after Ctrl-C.
+        """
+        chunked = self.observer.active or checkpoint is not None
+        chunk = CHUNK[self.algorithm] if chunked else self.max_iter
+        status = "running"
+        try:
+            while status == "running" and solver.n_iter < self.max_iter:
+                status = solver.run(min(chunk, self.max_iter - solver.n_iter), self.stop)
+                if chunked and status != "interrupted":
+                    ended = status != "running" or solver.n_iter >= self.max_iter
+                    if self._report(solver, class_label, status, ended, effort):
+                        status = "stopped"
+                    elif checkpoint is not None and not ended:
+                        checkpoint()
+        except KeyboardInterrupt as error:
+            self.stop[0], self.interrupt = 1, error
+            status = "interrupted" if status == "running" else status
+        return status
+
+    def _report(self, solver, class_label, status, ended, effort):
+        """Report the state of a solver; True if the callback ends a problem that is still running."""
+        target = self.tol * abs(solver.objective_zero)
+        progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target)
+        return self.report(progress, status, ended, effort) and status == "running"
+
+    def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
+        """Pass a report to the observer; an error in the callback stops all threads of the fit."""
+        try:
+            return self.observer.report(progress, status, ended, effort)
+        except BaseException:
+            self.stop[0] = 1
+            raise
+
+
+def solve_problem(problems, plan, control: FitControl, begun=None, note=None):
+    """Solve one problem of a model.
+
+    Parameters
+    ----------
+    problems : Reduction, or an object with the same methods
+    plan : Plan
+    control : FitControl
+    begun : Solution, optional
+        Where to start.
+    note : callable, optional
+        Called between iterations with a function that makes a `Solution` of the weights so far.
+
+    Returns
+    -------
+    Solution or None
+        None if the fit was stopped before the problem began.
+    """
+    if control.stop[0]:
+        return None
+    solver = problems.make_solver(plan, control.algorithm, control.tol, begun, n_threads=control.n_threads)
+    checkpoint = None if note is None else lambda: note(lambda: problems.solution(plan, solver, "running", begun))
+    status = control.advance(solver, problems.class_label(plan), problems.effort(plan), checkpoint)
+    return problems.solution(plan, solver, status, begun)

@@ -1,0 +1,180 @@
+"""The constraints of a fitted model: what training asked of every expectation, and what the model gives.
+
+A maximum-entropy model is the flattest distribution q whose expectation of every feature lies in the interval
+p~ - beta ... p~ + beta around its mean p~ in the training set. A weight is the multiplier of such a
+constraint: zero unless the expectation has come to an end of its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sl1max._data.inputs import read_beta, read_data
+from sl1max._data.moments import IN_CLASS, Moments
+from sl1max._data.penalties import Penalties
+from sl1max._models.reduction import Reduction
+from sl1max._utils.typing import Matrix
+from sl1max.model import Model
+from sl1max.model._explain import Table, class_number, make_table, name_features, read_names
+
+
+def constraints(
+    model: Model,
+    X: Matrix,
+    y: Matrix,
+    *,
+    label: Any = None,
+    features: Any = None,
+    feature_names: Sequence[str] | None = None,
+    beta: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel: str = "duplicate",
+) -> Table:
+    """What training asked of every expectation, and what the model makes of it.
+
+    The target p~ is the mean of a feature in the training set, in the units of X: over the cells (x, c) of
+    the class, so that the share of the class is in it, or for class-conditional models over the class's own
+    examples. The model may depart from it by beta, which is what the rule makes of ``beta``.
+
+    Parameters
+    ----------
+    model : Model
+    X, y, sample_weight, offset, multilabel :
+        The training set, as given to `sl1max.fit`.
+    label : object or list, optional
+        The class or classes to look at; all unless given.
+    features : int, str or list of these, optional
+        The features to look at, by column number or name. Unless given, those whose constraint binds.
+    feature_names : sequence of str of length n_features, optional
+        Names for the column ``feature``, which otherwise holds column numbers.
+    beta : array, optional
+        As given to `sl1max.fit`, where that was an array; the model remembers a number.
+
+    Returns
+    -------
+    Table
+        The greatest absolute weight of a class first, with the columns
+
+        - ``class``, and for independent classes ``side``: "class" or "non-class", since both have weights;
+        - ``feature``;
+        - ``target``: p~, and ``lower``, ``upper``: p~ - beta and p~ + beta;
+        - ``expectation``: of the model;
+        - ``binds``: the weight is not zero, or the expectation is at an end of the interval or beyond;
+        - ``weight``: the multiplier of the constraint.
+
+        Classes that hold all or none of the examples are constant and have no rows.
+
+    Raises
+    ------
+    ValueError
+        X and y are not what the model was trained on.
+
+    Examples
+    --------
+    >>> import sl1max
+    >>> X = [[1, 0, 1], [1, 1, 0], [0, 1, 1], [0, 1, 0]]
+    >>> y = ["spam", "spam", "ham", "ham"]
+    >>> model = sl1max.fit(X, y, distribution="joint", beta=0.5, tol=1e-10)
+    >>> sl1max.constraints(model, X, y, label="spam", features=[0, 1], feature_names=["win", "hello", "free"])
+    class  feature  target   lower   upper  expectation  binds  weight
+    spam   win         0.5   0.375   0.625        0.375  yes     1.099
+    spam   hello      0.25  0.1417  0.3583       0.3125  no          0
+    """
+    names = read_names(feature_names, model.n_features)
+    asked = None if features is None else _column_numbers(features, names, model.n_features)
+    wanted = range(model.n_classes) if label is None else [class_number(model, one) for one in _listed(label)]
+    reduction = _reduction(model, X, y, beta, sample_weight, offset, multilabel)
+    found = {}
+    # The sequential solver's plans give every block weights of its own.
+    for plan in reduction.plans("sequential"):
+        if not {c for c, _ in plan.blocks}.isdisjoint(wanted):
+            found.update(_look_at(reduction, plan, asked))
+    blocks = [(c, side) for c in wanted for side in (IN_CLASS, 1 - IN_CLASS) if (c, side) in found]
+    return _join(model, names, blocks, [found[block] for block in blocks])
+
+
+def _reduction(model, X, y, beta, sample_weight, offset, multilabel):
+    """The training set with the model as its starting point, after making sure that it is the one."""
+    data = read_data(
+        X, y, distribution=model.distribution, classes=model.kind, multilabel=multilabel, solver="auto",
+        sample_weight=sample_weight, offset=offset,
+    )  # fmt: skip
+    if data.matrix.shape[1] != model.n_features:
+        raise ValueError(
+            f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}"
+        )
+    known = len(data.classes) == model.n_classes and (
+        model.indicator or np.array_equal(data.classes, model.classes)
+    )
+    if data.indicator != model.indicator or not known:
+        raise ValueError("y has other classes than the model: constraints needs the training set")
+    moments = Moments(data)
+    if not np.isclose(moments.mass, model.mass) or not np.allclose(moments.class_prior, model.class_prior):
+        raise ValueError(
+            f"X and y are not the training set of the model: their weight is {moments.mass:g}, that of the "
+            f"training set {model.mass:g}, or their classes differ in size"
+        )
+    if beta is None and model.beta is None:
+        raise ValueError("beta was an array when the model was trained: constraints needs it again")
+    beta = read_beta(model.beta if beta is None else beta, model.n_classes, model.n_features)
+    penalties = Penalties(data, moments, model.distribution, beta, model.beta_rule)
+    # A joint model without intercepts has a normaliser; with them it has none left.
+    fit_intercept = model.distribution != "joint" or not np.any(model.log_z)
+    return Reduction(data, moments, penalties, model.distribution, fit_intercept, model)
+
+
+def _look_at(reduction, plan, asked):
+    """Columns, targets, beta, expectations, bindings and weights of every block of a problem."""
+    solver = reduction.make_solver(plan, "newton", tol=1.0)
+    weights = np.zeros_like(solver.problem.beta)
+    blocks, cols, values = solver.coefficients()
+    weights[blocks, cols] = values
+    expectations = solver.expectations()
+    for b, block in enumerate(plan.blocks):
+        # A joint model that separates is solved within the class; its constraints are on p(x, c).
+        share = reduction.moments.block_prior(*block) if reduction.separates else 1.0
+        target, beta = solver.problem.emp_mean[b, :-1] * share, solver.problem.beta[b, :-1] * share
+        expectation, weight = expectations[b] * share, weights[b, :-1]
+        binds = (weight != 0) | (np.abs(expectation - target) >= beta)
+        chosen = np.flatnonzero(binds) if asked is None else asked
+        chosen = chosen[np.argsort(-np.abs(weight[chosen]), kind="stable")]
+        yield block, (chosen, *(values[chosen] for values in (target, beta, expectation, binds, weight)))
+
+
+def _join(model, names, blocks, rows):
+    sizes = [len(columns) for columns, *_ in rows]
+    empty = (np.empty(0, np.int64), *[np.empty(0)] * 3, np.empty(0, bool), np.empty(0))
+    columns, target, beta, expectation, binds, weight = map(np.concatenate, zip(empty, *rows, strict=True))
+    number = np.repeat(np.array([c for c, _ in blocks], np.int64), sizes)
+    side = {}
+    if model.kind == "independent":
+        names_of_sides = np.array(["non-class", "class"])
+        side = {"side": names_of_sides[np.repeat(np.array([s for _, s in blocks], np.int64), sizes)]}
+    return make_table(
+        **{"class": model.classes[number]}, **side, feature=name_features(columns, names), target=target,
+        lower=target - beta, upper=target + beta, expectation=expectation, binds=binds, weight=weight,
+    )  # fmt: skip
+
+
+def _listed(value):
+    return value if isinstance(value, list | tuple | np.ndarray) else [value]
+
+
+def _column_numbers(features, names, n_features):
+    numbers = {} if names is None else {name: j for j, name in enumerate(names.tolist())}
+    found = []
+    for feature in _listed(features):
+        if isinstance(feature, str):
+            if feature not in numbers:
+                raise ValueError(f"features has {feature!r}, which is not among feature_names")
+            found.append(numbers[feature])
+        elif 0 <= feature < n_features:
+            found.append(int(feature))
+        else:
+            raise ValueError(f"features has {feature}: column numbers go from 0 to {n_features - 1}")
+    return np.array(found, np.int64)
