@@ -27,9 +27,7 @@ def make_data(seed=0, n_samples=60, n_features=10, n_classes=3, values="binary")
     return (np.minimum(X, 1) if values == "binary" else X), y
 
 
-def reference_optima(
-    X, Y, distribution, classes, *, weight=None, multilabel="duplicate", offset=None, **options
-):
+def reference_optima(X, Y, distribution, classes, *, weight=None, multilabel="duplicate", offset=None, **options):
     """The least objective, by the slow twin: one number, or one per class."""
     weight = np.ones(len(X)) if weight is None else weight
     n_classes = Y.shape[1]
@@ -40,9 +38,7 @@ def reference_optima(
     if distribution == "class-conditional":
         options.pop("intercept", None)
         offsets = [None if offset is None else offset[:, [c]].T for c in range(n_classes)]
-        twins = [
-            ref.class_conditional(X, Y, weight, c, offset=offsets[c], **options) for c in range(n_classes)
-        ]
+        twins = [ref.class_conditional(X, Y, weight, c, offset=offsets[c], **options) for c in range(n_classes)]
     elif classes == "exclusive":
         rows = None if offset is None else offset.T
         return ref.oracle(getattr(ref, distribution)(X, Y, weight, offset=rows, **options)).objective

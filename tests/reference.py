@@ -494,9 +494,7 @@ def polish(twin, theta, tol, max_steps=200):
             trial[(trial * sign < 0) & (beta > 0)] = 0
             trial_value, *rest = evaluate(trial)
             rounding = 4e-16 * (1 + abs(value))
-            if trial_value < value - rounding or (
-                trial_value <= value + rounding and np.abs(rest[0]).max() < worst
-            ):
+            if trial_value < value - rounding or (trial_value <= value + rounding and np.abs(rest[0]).max() < worst):
                 break
         else:
             break

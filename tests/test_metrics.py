@@ -83,9 +83,7 @@ class TestByHand:
         _, error = metrics.reject_curve(TRUTH, SCORES, confidence=np.zeros(4))
         np.testing.assert_allclose(error, 0.5)
 
-    @pytest.mark.parametrize(
-        ("rate", "error"), [(0, 0.5), (0.25, 2 / 3), (0.49, 2 / 3), (0.5, 0.5), (0.999, 1)]
-    )
+    @pytest.mark.parametrize(("rate", "error"), [(0, 0.5), (0.25, 2 / 3), (0.49, 2 / 3), (0.5, 0.5), (0.999, 1)])
     def test_error_at_reject_rate(self, rate, error):
         assert metrics.error_at_reject_rate(TRUTH, SCORES, rate) == pytest.approx(error)
 

@@ -45,9 +45,7 @@ def texts_of(ax):
     found = [text for text in ax.figure.findobj(matplotlib.text.Text) if text not in hidden]
     box_of = matplotlib.text.Text.get_window_extent  # that of an annotation would hold its line too
     return [
-        (text.get_text(), box_of(text, renderer))
-        for text in found
-        if text.get_visible() and text.get_text().strip()
+        (text.get_text(), box_of(text, renderer)) for text in found if text.get_visible() and text.get_text().strip()
     ]
 
 
@@ -134,9 +132,7 @@ def test_convergence_of_many_problems(n_classes):
     last = {progress.class_label: progress.n_iter for progress in history}
     named = [int(text.get_text()) for text in ax.get_legend().get_texts()]
     assert len(named) == min(n_classes, 6)
-    assert min(last[label] for label in named) >= max(
-        [last[label] for label in last if label not in named], default=0
-    )
+    assert min(last[label] for label in named) >= max([last[label] for label in last if label not in named], default=0)
     first = next(line for line in lines if line.get_label() == str(named[0]))
     own = [progress for progress in history if progress.class_label == named[0]]
     expected = [progress.dual_gap / progress.target for progress in own]
@@ -145,9 +141,7 @@ def test_convergence_of_many_problems(n_classes):
 
 
 def test_convergence_with_infinite_and_zero_gaps():
-    history = [
-        sl1max.FitProgress(None, k, 1.0, gap, 1e-4) for k, gap in enumerate((np.inf, 1.0, 0.1, 0.0), start=1)
-    ]
+    history = [sl1max.FitProgress(None, k, 1.0, gap, 1e-4) for k, gap in enumerate((np.inf, 1.0, 0.1, 0.0), start=1)]
     ax = plot.plot_convergence(history)
     np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), [np.nan, 1.0, 0.1, np.nan])
     check_layout(ax)

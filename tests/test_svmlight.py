@@ -158,9 +158,7 @@ class TestRoundTrip:
         np.testing.assert_array_equal(again.y.toarray(), Y)
         np.testing.assert_array_equal(again.classes, [1, 5, 9])
 
-    @pytest.mark.parametrize(
-        ("ending", "magic"), [(".gz", b"\x1f\x8b"), (".xz", b"\xfd7zXZ"), (".bz2", b"BZh")]
-    )
+    @pytest.mark.parametrize(("ending", "magic"), [(".gz", b"\x1f\x8b"), (".xz", b"\xfd7zXZ"), (".bz2", b"BZh")])
     def test_compressed(self, ending, magic, tmp_path):
         path = tmp_path / f"data.svm{ending}"
         write_svmlight([[1.5, 0]], [3], path)

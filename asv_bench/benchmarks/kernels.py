@@ -41,9 +41,7 @@ class Step:
     def track_step(self, bound):
         n_times = 100
         paper = bound == "paper"
-        return fastest_ns(
-            lambda: _probes.repeat_steps(self.cases, n_times, paper=paper), n_times * len(self.cases)
-        )
+        return fastest_ns(lambda: _probes.repeat_steps(self.cases, n_times, paper=paper), n_times * len(self.cases))
 
 
 COLUMNS = ("binary", "real", "dense")

@@ -24,12 +24,8 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 def _arguments():
     parser = argparse.ArgumentParser(prog="ci/bench peers", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two small problems, under a minute")
-    parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="problems whose name holds this expression"
-    )
-    parser.add_argument(
-        "--solvers", default="", metavar="PATTERN", help="solvers whose name holds this expression"
-    )
+    parser.add_argument("--only", default="", metavar="PATTERN", help="problems whose name holds this expression")
+    parser.add_argument("--solvers", default="", metavar="PATTERN", help="solvers whose name holds this expression")
     parser.add_argument("--round", choices=("plain", "intercept", "both"), default="both")
     parser.add_argument("--runs", type=int, metavar="N", help="runs of each contending setting (5; quick: 2)")
     parser.add_argument(
@@ -38,13 +34,9 @@ def _arguments():
         metavar="S",
         help="no tighter setting for a solver after a fit of more than S seconds (20; quick: 1)",
     )
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="where the results go (asv_bench/results/peers)"
-    )
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the results go (asv_bench/results/peers)")
     parser.add_argument("--list", action="store_true", help="list the problems and stop")
-    parser.add_argument(
-        "--report", action="store_true", help="report on what is in the folder, measure nothing"
-    )
+    parser.add_argument("--report", action="store_true", help="report on what is in the folder, measure nothing")
     parser.add_argument("--markdown", action="store_true", help="tables in Markdown")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 5)

@@ -187,9 +187,7 @@ def _real():
     for name, load in binary:
         yield from (Problem(f"{name}/C{C:g}", "independent", C, load) for C in (0.1, 1, 10))
     for name, load in (("webkb", _webkb_single), ("reuters-single", _reuters_single)):
-        yield from (
-            Problem(f"{name}/exclusive/C{C:g}", "exclusive", C, load, exclusive=True) for C in (0.1, 1)
-        )
+        yield from (Problem(f"{name}/exclusive/C{C:g}", "exclusive", C, load, exclusive=True) for C in (0.1, 1))
     for label in ("earn", "grain"):
         load = _call(_reuters_tfidf, label)
         yield from (Problem(f"tfidf/{label}/C{C:g}", "real-valued", C, load) for C in (1, 10))
@@ -199,9 +197,7 @@ def _made():
     for C in (0.1, 1, 10):
         yield Problem(f"made/text/C{C:g}", "independent", C, _call(made_text, 8000, 20000, 2))
     for C in (0.1, 1):
-        yield Problem(
-            f"made/exclusive/C{C:g}", "exclusive", C, _call(made_text, 4000, 10000, 5), exclusive=True
-        )
+        yield Problem(f"made/exclusive/C{C:g}", "exclusive", C, _call(made_text, 4000, 10000, 5), exclusive=True)
 
 
 def all_problems():

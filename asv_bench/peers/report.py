@@ -20,9 +20,7 @@ BARS = {
 def time_to(result, name, target):
     """Median seconds that a solver needs to a relative sub-optimality; None if it did not get there."""
     goal = result["optimum"] * (1.0 + target)
-    reached = [
-        point["median_seconds"] for point in result["solvers"].get(name, []) if point["objective"] <= goal
-    ]
+    reached = [point["median_seconds"] for point in result["solvers"].get(name, []) if point["objective"] <= goal]
     return min(reached, default=None)
 
 
@@ -193,9 +191,7 @@ def plot(result, path):
 
     figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     for name, points in result["solvers"].items():
-        pairs = sorted(
-            (p["median_seconds"], max(p["objective"] / result["optimum"] - 1.0, 1e-12)) for p in points
-        )
+        pairs = sorted((p["median_seconds"], max(p["objective"] / result["optimum"] - 1.0, 1e-12)) for p in points)
         best, curve = math.inf, []
         for seconds, reached in pairs:
             if reached < best:
@@ -227,9 +223,7 @@ def plot(result, path):
 
 def _surroundings(results):
     """Machine, versions and date, once for each set of problems measured under the same."""
-    blocks = [
-        "\n".join(f"{key}: {value}" for key, value in result["surroundings"].items()) for result in results
-    ]
+    blocks = ["\n".join(f"{key}: {value}" for key, value in result["surroundings"].items()) for result in results]
     return "\n\n".join(dict.fromkeys(blocks))
 
 

@@ -367,8 +367,7 @@ class Glmnet(Solver):
             mmwrite(at / "x.mtx", sp.coo_matrix(problem.X))
             np.savetxt(at / "y.txt", problem.y, fmt="%d")
             (at / "options.csv").write_text(
-                "penalty,thresh,n_path,intercept\n"
-                f"{problem.beta!r},{knob!r},{self.n_path},{int(problem.intercept)}\n"
+                f"penalty,thresh,n_path,intercept\n{problem.beta!r},{knob!r},{self.n_path},{int(problem.intercept)}\n"
             )
             done = self._run(str(Path(__file__).with_name("glmnet.R")), folder)
             if done.returncode:

@@ -94,9 +94,7 @@ class Data:
         self.__dict__.update(state)
 
 
-def read_data(
-    X, y, *, distribution, classes, multilabel, solver, sample_weight, offset, keep_all=False
-) -> Data:
+def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset, keep_all=False) -> Data:
     """Convert a training set, leaving out the examples that do not count, unless all are to be kept."""
     X = _open_features(X)
     n_samples = X.shape[0]
@@ -407,8 +405,7 @@ def check_values(matrix, solver, name="X"):
         raise ValueError(f"{name} has values beyond {MAX_VALUE:g} in size: scale its columns first")
     if solver == "sequential" and (low < 0 or high > 1):
         raise ValueError(
-            'X has values outside [0, 1], which solver="sequential" cannot take: '
-            'solver="auto" takes any real values'
+            'X has values outside [0, 1], which solver="sequential" cannot take: solver="auto" takes any real values'
         )
 
 
@@ -588,9 +585,7 @@ def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
     """offset as an array (n_samples, n_classes)."""
     offset = _read_numbers(offset, "offset")
     if offset.shape not in ((n_samples,), (n_samples, n_classes)):
-        raise ValueError(
-            f"offset has shape {offset.shape}: it must be ({n_samples},) or ({n_samples}, {n_classes})"
-        )
+        raise ValueError(f"offset has shape {offset.shape}: it must be ({n_samples},) or ({n_samples}, {n_classes})")
     if offset.ndim == 2:
         return offset
     if per_example_cancels:

@@ -132,9 +132,7 @@ class Reduction:
             return [Plan(group, blocks, pooled) for group, blocks in zip(groups, together, strict=True)]
         # Of two exclusive classes the second is told from the first, as the class from its non-class.
         pairs = [blocks[::-1] if self.data.exclusive else blocks for blocks in together]
-        return [
-            Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)
-        ]
+        return [Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)]
 
     def class_label(self, plan: Plan):
         """The class whose problem it is; None when the classes are fitted together."""

@@ -699,9 +699,7 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
 
 def evaluate(args):
     model = load_model(args.model)
-    examples = read_examples(
-        args.data, labels=args.labels, zero_based=args.zero_based, n_features=model.n_features
-    )
+    examples = read_examples(args.data, labels=args.labels, zero_based=args.zero_based, n_features=model.n_features)
     print_report(measure(model, examples, args.data), args.json)
     return OK
 

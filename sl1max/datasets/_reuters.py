@@ -109,9 +109,7 @@ TOKENISATIONS = {
     "zones": Tokenisation(
         _stems_of_zones, 2, "Porter stems of all words, of title and first paragraph once more, marked", "zones"
     ),
-    "unigram": Tokenisation(
-        lambda story: _stems(story.text), 1, "Porter stems of all words and numbers", "unigram"
-    ),
+    "unigram": Tokenisation(lambda story: _stems(story.text), 1, "Porter stems of all words and numbers", "unigram"),
     "pairs": Tokenisation(_words_and_pairs, 9, "words and pairs of neighbouring words", ""),
 }
 

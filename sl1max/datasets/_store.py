@@ -87,8 +87,7 @@ class Dataset:
         n_samples, n_features = self.X_train.shape
         tail = "" if self.X_test is None else f" + {self.X_test.shape[0]} test"
         return (
-            f"<Dataset {self.name}: {n_samples}{tail} examples, {n_features} features, "
-            f"{len(self.class_names)} classes>"
+            f"<Dataset {self.name}: {n_samples}{tail} examples, {n_features} features, {len(self.class_names)} classes>"
         )
 
 
@@ -122,9 +121,7 @@ def set_folders(folder: str) -> list[Path]:
     return [root / folder for root in [*roots, cache_folder()]]
 
 
-def load_or_make(
-    source: Source, variant: str, make: Callable, sizes: Sizes, download_if_missing: bool
-) -> dict:
+def load_or_make(source: Source, variant: str, make: Callable, sizes: Sizes, download_if_missing: bool) -> dict:
     """The arrays of a set: kept ones, or made from the raw texts and kept.
 
     `variant` is the subfolder that keeps them, or ""; `sizes` names the arrays, with their lengths where
@@ -193,10 +190,7 @@ def _archive_members(path):
 def _what_to_do(source, reason):
     here = set_folders(source.folder)[0]
     other = "" if os.environ.get("SL1MAX_DATA") else "\nor set SL1MAX_DATA to the folder of your data sets"
-    return (
-        f"{source.title} is not here, and was not downloaded ({reason}).\n"
-        f"Put {source.by_hand}\ninto {here}{other}"
-    )
+    return f"{source.title} is not here, and was not downloaded ({reason}).\nPut {source.by_hand}\ninto {here}{other}"
 
 
 def download(source: Source, folder: Path) -> None:

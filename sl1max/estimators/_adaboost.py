@@ -137,9 +137,7 @@ def boost_early_stopping(
     return rounds, np.array(looks), np.array(errors)
 
 
-def _read_boosting(
-    X, y, n_rounds, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None
-) -> Boosting:
+def _read_boosting(X, y, n_rounds, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None) -> Boosting:
     """The training set, once all that was given has been checked."""
     _check_boosting(loss, n_rounds, smoothing)
     with explaining_memory_errors():

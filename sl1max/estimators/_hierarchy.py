@@ -63,9 +63,7 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self, estimator: BaseEstimator | None = None, *, tree: Any = "auto", n_jobs: int | None = None
-    ):
+    def __init__(self, estimator: BaseEstimator | None = None, *, tree: Any = "auto", n_jobs: int | None = None):
         self.estimator = estimator
         self.tree = tree
         self.n_jobs = n_jobs

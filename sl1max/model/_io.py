@@ -257,8 +257,7 @@ def _encode_labels(classes):
     labels = classes.tolist()
     if kind is None or not all(isinstance(label, str) for label in labels):
         raise ValueError(
-            f"class labels of type {classes.dtype} cannot be saved: "
-            "they must be text, integers, floats or booleans"
+            f"class labels of type {classes.dtype} cannot be saved: they must be text, integers, floats or booleans"
         )
     labels = [label.encode("utf-8", "surrogatepass") for label in labels]
     sizes = np.array([len(label) for label in labels], np.uint32)

@@ -155,6 +155,7 @@ def train_svm(X, y, beta, settings) -> Trained:
 
 def train_rival(learner, X, y, settings, **options) -> Trained:
     """Another learner; where fits are kept, some classes at a time."""
+
     def train(y, callback):
         watched = {"callback": callback} if learner == "adaboost" else {}
         return sl1max.make_classifier(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_

@@ -105,12 +105,8 @@ def _reduction(model, X, y, beta, sample_weight, offset, multilabel):
         sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
-        raise ValueError(
-            f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}"
-        )
-    known = len(data.classes) == model.n_classes and (
-        model.indicator or np.array_equal(data.classes, model.classes)
-    )
+        raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
+    known = len(data.classes) == model.n_classes and (model.indicator or np.array_equal(data.classes, model.classes))
     if data.indicator != model.indicator or not known:
         raise ValueError("y has other classes than the model: constraints needs the training set")
     moments = Moments(data)

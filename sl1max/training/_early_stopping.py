@@ -72,9 +72,7 @@ def fit_early_stopping(
     """
     check_patience(n_iter_no_change)
     if classes == "independent" or (classes == "auto" and np.ndim(y) == 2):
-        raise ValueError(
-            "early_stopping needs exclusive classes: independent ones have no validation error in common"
-        )
+        raise ValueError("early_stopping needs exclusive classes: independent ones have no validation error in common")
     for name in ("checkpoint", "on_interrupt"):
         if options.get(name) not in (None, "raise"):
             raise ValueError(f"{name} cannot be used with early stopping, which trains many models")

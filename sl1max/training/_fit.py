@@ -136,9 +136,7 @@ def fit(
             check_warm_start(warm_start, data, distribution)
         warn_constant(data)
         reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
-    control = FitControl(
-        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose
-    )
+    control = FitControl(algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose)
     settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings) as journal:
         outcome = solve_all(reduction, control, n_jobs, journal)

@@ -145,9 +145,7 @@ class Solver:
     <sl1max.Model: conditional, 2 exclusive classes, 2 features, 1 weights, converged>
     """
 
-    def __init__(
-        self, problem: Problem, *, solver: str = "auto", tol: float = 1e-4, warm_start: Model | None = None
-    ):
+    def __init__(self, problem: Problem, *, solver: str = "auto", tol: float = 1e-4, warm_start: Model | None = None):
         check_options(solver=solver, tol=tol)
         if not isinstance(problem, Problem):
             raise ValueError(f"problem must be a sl1max.Problem, not {type(problem).__name__}")

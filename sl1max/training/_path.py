@@ -143,9 +143,7 @@ def zero_beta(
     >>> [sl1max.fit(X, y, beta=share * beta).weights.nnz > 0 for share in (1.01, 0.9)]
     [False, True]
     """
-    check_options(
-        distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel
-    )
+    check_options(distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel)
     data = read_data(
         X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
         sample_weight=sample_weight, offset=offset,

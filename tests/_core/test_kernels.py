@@ -60,9 +60,7 @@ def assert_minimises(bound, step, lam, beta, rounding=1e-12):
 def test_paper_step_minimises_its_bound(p, q, beta, lam):
     step = probes.paper_step(p, q, beta, lam)
     least = 1 - q + q * np.exp(-probes.MAX_STEP)  # what the logarithm is taken of, known to an ulp of one
-    assert_minimises(
-        lambda delta: ref.bound_paper(delta, p, q, lam, beta), step, lam, beta, 1e-12 + 1e-15 / least
-    )
+    assert_minimises(lambda delta: ref.bound_paper(delta, p, q, lam, beta), step, lam, beta, 1e-12 + 1e-15 / least)
 
 
 @given(st.floats(-5, 5), means, means, curvatures, reaches, st.floats(0, 10), lams)
@@ -71,9 +69,7 @@ def test_concordant_bound(delta, p, q, curvature, reach, beta, lam):
     expected = ref.bound_curvature(delta, p, q, curvature, reach, lam, beta)
     # expm1(x) - x cancels where x is small, by as much as curvature / reach^2 * x * eps
     rounding = 1e-14 * (1 + curvature / reach * abs(delta))
-    assert_allclose(
-        probes.concordant_bound(delta, q - p, curvature, reach, beta, lam), expected, 1e-12, rounding
-    )
+    assert_allclose(probes.concordant_bound(delta, q - p, curvature, reach, beta, lam), expected, 1e-12, rounding)
 
 
 @given(st.floats(-3, 3), st.floats(-3, 3), st.floats(1e-6, 1e3), st.floats(1e-2, 1e2), betas, lams)
@@ -279,9 +275,7 @@ def test_concordant_step_keeps_its_promise(twin, data):
     mean, curvature = twin.column_moments(c, j, lam)
     reach = radius(twin, j)
     assume(reach > 0)
-    delta, gain = probes.concordant_step(
-        twin.emp_mean[c, j], mean, curvature, reach, twin.beta[c, j], lam[c, j]
-    )
+    delta, gain = probes.concordant_step(twin.emp_mean[c, j], mean, curvature, reach, twin.beta[c, j], lam[c, j])
     decrease, rounding = true_decrease(twin, lam, c, j, delta)
     # The means are sums of terms as large as the column's values.
     rounding += 1e-12 * np.abs(twin.X[:, j]).max() * abs(delta)
@@ -345,9 +339,7 @@ class TestWalkers:
         q = rng.random(100)
         mass = np.full(100, 0.01) if common else rng.dirichlet(np.ones(100))
         expected = (mass * x) @ q, (mass * x**2) @ (q * (1 - q))
-        assert_allclose(
-            column.moments_binary(q, mass, 0.01 if common else 0.0), expected, rtol=1e-12, atol=1e-15
-        )
+        assert_allclose(column.moments_binary(q, mass, 0.01 if common else 0.0), expected, rtol=1e-12, atol=1e-15)
 
     @pytest.mark.parametrize("delta", [0.3, -2.0, 1e-9])
     def test_tilt(self, form, n_nonzeros, delta):
@@ -417,9 +409,7 @@ def with_constant(twin):
     """The twin with the intercept's column of ones as one more feature."""
     X = np.column_stack([twin.X, np.ones(len(twin.X))])
     unused = np.zeros((twin.n_blocks, X.shape[1]))
-    return ref.Twin(
-        X, unused, unused, twin.target, twin.mass, twin.pooled, twin.reference, False, twin.offset
-    )
+    return ref.Twin(X, unused, unused, twin.target, twin.mass, twin.pooled, twin.reference, False, twin.offset)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -441,9 +431,7 @@ class TestState:
         prob = twin.prob(lam, b) * (1 if twin.pooled else twin.mass)
         for c in range(twin.n_blocks):
             assert_allclose(state.flow(c), prob[c], rtol=1e-10, atol=1e-15)
-        assert_allclose(
-            state.log_z(), np.sum(twin.log_z(lam, b) * (1 if twin.pooled else twin.mass)), rtol=1e-11
-        )
+        assert_allclose(state.log_z(), np.sum(twin.log_z(lam, b) * (1 if twin.pooled else twin.mass)), rtol=1e-11)
 
     def test_refresh(self, normalizer, form, options):
         twin, lam, b, _ = make_case(normalizer, form, **options)
@@ -500,9 +488,7 @@ def test_drift_of_z_after_many_updates(normalizer, form, size):
     deltas = rng.normal(size=n_steps // 2) * size / np.abs(twin.X).max()
     order = rng.permutation(n_steps)  # every step and its opposite, at another time
     state = make_state(twin, lam, b, form)
-    state.apply_steps(
-        np.tile(blocks, 2)[order], np.tile(cols, 2)[order], np.concatenate([deltas, -deltas])[order]
-    )
+    state.apply_steps(np.tile(blocks, 2)[order], np.tile(cols, 2)[order], np.concatenate([deltas, -deltas])[order])
     assert (state.wander < 0.9 * np.abs(deltas).sum()) == (size == 0.3)
     flow = [state.flow(c) for c in range(len(lam))]
     log_z = state.log_z()

@@ -25,9 +25,7 @@ def make_columns(X, form, by_rows=None):
         return Columns(*X.shape, None, None, X.ravel(order="F"))
     columns = sparse.csc_array(X)
     values = None if form == "binary" else columns.data
-    return Columns(
-        *X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values, by_rows=by_rows
-    )
+    return Columns(*X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values, by_rows=by_rows)
 
 
 def natural_form(X):
@@ -503,9 +501,7 @@ def test_a_changed_problem_goes_on_from_its_weights_to_its_own_optimum(normalize
     rng = np.random.default_rng(3)
     X, y = random_data(rng, 60, 12, n_classes=3, values="unit")
     first = random_twin(rng, X, y, normalizer, beta=0.5, with_offset=with_offset)
-    second = random_twin(
-        rng, X, rng.permutation(y), normalizer, beta=0.2, weighted=True, with_offset=with_offset
-    )
+    second = random_twin(rng, X, rng.permutation(y), normalizer, beta=0.2, weighted=True, with_offset=with_offset)
     tol = {"newton": 1e-9, "sequential": 1e-5}[algorithm]
     solver = make_solver(first, algorithm=algorithm, tol=tol)
     assert solver.run(100_000) == "converged"

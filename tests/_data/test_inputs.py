@@ -50,9 +50,7 @@ def read_only(array):
 def with_duplicates(X):
     """CSR in which every entry is stored as two halves, in descending order of columns."""
     csr = sparse.csr_array(X)
-    order = np.concatenate(
-        [np.arange(b - 1, a - 1, -1) for a, b in zip(csr.indptr, csr.indptr[1:], strict=False)]
-    )
+    order = np.concatenate([np.arange(b - 1, a - 1, -1) for a, b in zip(csr.indptr, csr.indptr[1:], strict=False)])
     data, indices = np.repeat(csr.data[order] / 2, 2), np.repeat(csr.indices[order], 2)
     return sparse.csr_matrix((data, indices, csr.indptr * 2), shape=X.shape)
 
@@ -440,9 +438,7 @@ def test_constant_independent_class(share, distribution, fit_intercept):
     X, y = make_data()
     Y = np.c_[np.full(N_SAMPLES, share), np.eye(3)[y]]
     word = "every" if share else "no"
-    with pytest.warns(
-        UserWarning, match=f"^y gives {word} example to class 0: its predictions will be constant$"
-    ):
+    with pytest.warns(UserWarning, match=f"^y gives {word} example to class 0: its predictions will be constant$"):
         model = sl1max.fit(X, Y, distribution=distribution, fit_intercept=fit_intercept)
     assert model.converged.all()
     np.testing.assert_array_equal(model.proba(X)[:, 0], np.full(N_SAMPLES, share))
@@ -470,8 +466,6 @@ def test_examples_that_do_not_count():
     Y = np.eye(3)[y]
     Y[::4] = 0
     labelled = Y.sum(axis=1) > 0
-    assert_same_model(
-        sl1max.fit(sparse.csr_array(X), Y, classes="exclusive"), sl1max.fit(X[labelled], y[labelled])
-    )
+    assert_same_model(sl1max.fit(sparse.csr_array(X), Y, classes="exclusive"), sl1max.fit(X[labelled], y[labelled]))
     independent = sl1max.fit(X, Y)
     assert independent.mass == N_SAMPLES

@@ -33,13 +33,9 @@ Y = np.array([0, 0, 0, 0, 0, 0, 1, 1])
 STORAGES = np.asarray, sparse.csr_array
 
 
-def make_penalties(
-    X, y, distribution, beta=1.0, beta_rule="deviation", classes="auto", sample_weight=None, **options
-):
+def make_penalties(X, y, distribution, beta=1.0, beta_rule="deviation", classes="auto", sample_weight=None, **options):
     settings = {"multilabel": "duplicate", "solver": "auto", "offset": None} | options
-    data = read_data(
-        X, y, distribution=distribution, classes=classes, sample_weight=sample_weight, **settings
-    )
+    data = read_data(X, y, distribution=distribution, classes=classes, sample_weight=sample_weight, **settings)
     beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
     return Penalties(data, Moments(data), distribution, beta, beta_rule)
 
@@ -59,9 +55,7 @@ def test_deviation_within_the_class():
     penalties = make_penalties(X, Y, "class-conditional", beta=0.5)
     sigma = np.sqrt([2 / 6 * 4 / 6, 1 / 6 * 5 / 6])
     np.testing.assert_allclose(penalties.block(0, IN_CLASS), [*(0.5 * sigma / np.sqrt(6)), np.inf, np.inf])
-    np.testing.assert_allclose(
-        penalties.block(1, IN_CLASS), [0.25 / np.sqrt(2), 0.25 / np.sqrt(2), np.inf, np.inf]
-    )
+    np.testing.assert_allclose(penalties.block(1, IN_CLASS), [0.25 / np.sqrt(2), 0.25 / np.sqrt(2), np.inf, np.inf])
 
 
 def test_non_class():
@@ -148,9 +142,7 @@ def test_arrays():
     per_class = np.stack([per_feature, 2 * np.ones(4)])
     penalties = make_penalties(X, Y, "conditional", per_class)
     np.testing.assert_allclose(penalties.block(0, IN_CLASS), block)
-    np.testing.assert_allclose(
-        penalties.block(1, IN_CLASS), 2 * make_penalties(X, Y, "conditional").block(1, IN_CLASS)
-    )
+    np.testing.assert_allclose(penalties.block(1, IN_CLASS), 2 * make_penalties(X, Y, "conditional").block(1, IN_CLASS))
     same = make_penalties(X, Y, "conditional", np.ones(4)).block(0, IN_CLASS)
     np.testing.assert_array_equal(same, plain)
 

@@ -28,9 +28,7 @@ def terminal(monkeypatch):
     return stream
 
 
-@pytest.mark.parametrize(
-    ("classes", "distribution"), [("independent", "conditional"), ("independent", "joint")]
-)
+@pytest.mark.parametrize(("classes", "distribution"), [("independent", "conditional"), ("independent", "joint")])
 def test_bar_of_many_problems(terminal, classes, distribution):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)

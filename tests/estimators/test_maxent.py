@@ -36,9 +36,7 @@ TEXTS = [
     "wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price", "oil well",
     "oil price", "crude oil", "corn crop", "silver mine", "crude price",
 ]  # fmt: skip
-TOPICS = np.array(
-    ["grain", "grain", "metal", "metal", "grain", "metal", "oil", "oil", "oil", "grain", "metal", "oil"]
-)
+TOPICS = np.array(["grain", "grain", "metal", "metal", "grain", "metal", "oil", "oil", "oil", "grain", "metal", "oil"])
 
 
 def make_data(n_classes=3, n_samples=90, n_features=8, seed=0):
@@ -206,9 +204,7 @@ def test_top_k_memory():
     X = sparse.csr_array((np.ones(n_samples), y, np.arange(n_samples + 1)), shape=(n_samples, n_classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        estimator = MaxentClassifier(distribution="class-conditional", max_iter=1).fit(
-            X[:n_classes], y[:n_classes]
-        )
+        estimator = MaxentClassifier(distribution="class-conditional", max_iter=1).fit(X[:n_classes], y[:n_classes])
     tracemalloc.start()
     try:
         top = estimator.predict_top_k(X, 3)
@@ -236,9 +232,7 @@ def test_class_weight():
     X, Y = make_indicator()
     factors = np.where(Y[:, 0] == 1, 2.0, 1.0)
     weighted = MaxentClassifier(class_weight=[{0: 1, 1: 2}, {0: 1, 1: 1}, {0: 1, 1: 1}]).fit(X, Y)
-    np.testing.assert_array_equal(
-        weighted.objective_, MaxentClassifier().fit(X, Y, sample_weight=factors).objective_
-    )
+    np.testing.assert_array_equal(weighted.objective_, MaxentClassifier().fit(X, Y, sample_weight=factors).objective_)
 
 
 def test_warm_start():
@@ -256,8 +250,7 @@ def test_warm_start():
 def test_threads(distribution):
     X, y = make_data()
     one, two = (
-        MaxentClassifier(distribution=distribution, classes="independent", n_jobs=n_jobs).fit(X, y)
-        for n_jobs in (1, 2)
+        MaxentClassifier(distribution=distribution, classes="independent", n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
@@ -403,16 +396,12 @@ def test_metadata_routing():
     X, y = make_data()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     with sklearn.config_context(enable_metadata_routing=True):
-        estimator = (
-            MaxentClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        )
+        estimator = MaxentClassifier().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         pipeline = make_pipeline(estimator)
         pipeline.fit(X, y, sample_weight=weight)
         results = cross_validate(estimator, X, y, params={"sample_weight": weight})
     assert np.isfinite(results["test_score"]).all()
-    np.testing.assert_array_equal(
-        pipeline[-1].coef_, MaxentClassifier().fit(X, y, sample_weight=weight).coef_
-    )
+    np.testing.assert_array_equal(pipeline[-1].coef_, MaxentClassifier().fit(X, y, sample_weight=weight).coef_)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -473,9 +462,7 @@ def test_number_of_features(method):
     X, y = make_data()
     estimator = MaxentClassifier().fit(X, y)
     for bad in (X[:, :-1], sparse.csr_array(X[:, :-1])):
-        with pytest.raises(
-            ValueError, match="X has 7 features, but MaxentClassifier is expecting 8 features"
-        ):
+        with pytest.raises(ValueError, match="X has 7 features, but MaxentClassifier is expecting 8 features"):
             getattr(estimator, method)(bad)
 
 

@@ -43,9 +43,7 @@ def test_zero_beta(distribution, classes, beta_rule, fit_intercept):
         "sample_weight": np.random.default_rng(1).random(len(y)),
     }
     beta = zero_beta(X - 0.3, y, **options)
-    n_weights = [
-        sl1max.fit(X - 0.3, y, beta=share * beta, tol=1e-10, **options).weights.nnz for share in (1, 0.999)
-    ]
+    n_weights = [sl1max.fit(X - 0.3, y, beta=share * beta, tol=1e-10, **options).weights.nnz for share in (1, 0.999)]
     assert n_weights[0] == 0 < n_weights[1]
 
 
@@ -70,9 +68,7 @@ def test_path(distribution, classes):
     assert result.n_nonzero[0] == 0 < result.n_nonzero[-1]
     assert (np.diff(result.objective, axis=0) <= 1e-12).all()
     assert np.all(result.objective[-1] < result.objective[0])
-    for beta, model, objective, gap in zip(
-        result.betas, result.models, result.objective, result.gaps, strict=True
-    ):
+    for beta, model, objective, gap in zip(result.betas, result.models, result.objective, result.gaps, strict=True):
         assert model.beta == beta
         cold = sl1max.fit(X, y, beta=beta, **options)
         np.testing.assert_allclose(objective, cold.objective, rtol=1e-8)
@@ -154,13 +150,9 @@ def test_choice_of_the_model():
     table = search.cv_results_
     assert len(table["params"]) == 12
     assert set(zip(table["param_distribution"], table["param_classes"], strict=True)) == {
-        (distribution, classes)
-        for distribution in ("conditional", "joint")
-        for classes in ("exclusive", "independent")
+        (distribution, classes) for distribution in ("conditional", "joint") for classes in ("exclusive", "independent")
     }
-    assert (
-        table["mean_test_score"][search.best_index_] == table["mean_test_score"].max() == search.best_score_
-    )
+    assert table["mean_test_score"][search.best_index_] == table["mean_test_score"].max() == search.best_score_
     assert search.model_.distribution == search.best_params_["distribution"]
     assert search.model_.kind == search.best_params_["classes"]
     assert (table["mean_fit_time"] > 0).all()
@@ -204,8 +196,6 @@ def test_weights_groups_and_routing():
         scorer = sklearn.metrics.get_scorer("accuracy").set_score_request(sample_weight=True)
         routed = MaxentClassifierCV(betas=[1.0, 0.1], cv=GroupKFold(4), scoring=scorer)
         routed.fit(X, y, sample_weight=weight, groups=groups)
-    np.testing.assert_array_equal(
-        routed.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-    )
+    np.testing.assert_array_equal(routed.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"])
     with pytest.raises(TypeError, match="fit takes colour only with metadata routing enabled"):
         search.fit(X, y, colour=groups)

@@ -41,9 +41,7 @@ def test_attributes(distribution, classes, n_classes):
     assert np.all(model.converged)
     assert np.all(model.dual_gap <= model.tol * model.objective_zero)
     assert np.all(model.objective <= model.objective_zero)
-    assert repr(model).startswith(
-        f"<sl1max.Model: {distribution}, {n_classes} {classes} classes, 15 features, "
-    )
+    assert repr(model).startswith(f"<sl1max.Model: {distribution}, {n_classes} {classes} classes, 15 features, ")
     assert repr(model).endswith("converged>")
 
 

@@ -38,9 +38,7 @@ def small_reuters(n_samples=300, n_features=40, n_classes=5, seed=0):
     X, Y = (sparse.csr_array(part.astype(float)) for part in (X, Y))
     assert (Y.sum(axis=1) == 0).any() and (Y.sum(axis=1) > 1).any()
     half = n_samples // 2
-    return replace(
-        fetch_webkb(), X_train=X[:half], y_train=Y[:half], X_test=X[half:], y_test=Y[half:], folds=None
-    )
+    return replace(fetch_webkb(), X_train=X[:half], y_train=Y[:half], X_test=X[half:], y_test=Y[half:], folds=None)
 
 
 @pytest.fixture(scope="module")
@@ -160,9 +158,7 @@ def test_supertags_warns_first(monkeypatch):
 def test_formats():
     header, rows = ["a", "long"], [["first", "1"], ["b", "22"]]
     assert reproduce.format_text(header, rows) == "a      long\nfirst     1\nb        22"
-    assert reproduce.format_markdown(header, rows) == (
-        "| a | long |\n| --- | ---: |\n| first | 1 |\n| b | 22 |"
-    )
+    assert reproduce.format_markdown(header, rows) == ("| a | long |\n| --- | ---: |\n| first | 1 |\n| b | 22 |")
 
 
 def test_json(webkb, reuters):

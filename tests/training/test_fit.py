@@ -38,9 +38,7 @@ def test_two_exclusive_classes(distribution, fit_intercept):
     X, y = make_data(n_classes=2)
     offset = np.random.default_rng(5).normal(size=(60, 2))
     model = sl1max.fit(X, y, distribution=distribution, fit_intercept=fit_intercept, offset=offset, tol=TOL)
-    optimum = reference_optima(
-        X, one_hot(y), distribution, "exclusive", offset=offset, intercept=fit_intercept
-    )
+    optimum = reference_optima(X, one_hot(y), distribution, "exclusive", offset=offset, intercept=fit_intercept)
     assert_optimal(model, optimum)
 
 
@@ -335,9 +333,7 @@ def test_convergence_warning():
     assert record[0].filename == __file__
     assert not model.converged
     assert "not converged" in repr(model)
-    with pytest.warns(
-        sl1max.ConvergenceWarning, match=r"^sl1max.fit did not converge for 3 of 3 classes, the worst"
-    ):
+    with pytest.warns(sl1max.ConvergenceWarning, match=r"^sl1max.fit did not converge for 3 of 3 classes, the worst"):
         sl1max.fit(X, y, classes="independent", max_iter=1, tol=1e-14)
 
 

@@ -78,9 +78,7 @@ class TestEveryModel:
 
     def test_the_weights_are_kept(self, distribution, classes, fit_intercept):
         _, X, y = make_data(values="unit")
-        problem = sl1max.Problem(
-            X, y, distribution=distribution, classes=classes, fit_intercept=fit_intercept
-        )
+        problem = sl1max.Problem(X, y, distribution=distribution, classes=classes, fit_intercept=fit_intercept)
         solver = sl1max.Solver(problem, tol=1e-6)
         run(solver)
         before, n_iter = solver.weights("c").copy(), np.sum(solver.n_iter)

@@ -175,9 +175,7 @@ def test_labels_are_not_needed_where_one_hot_columns_stand_for_them():
     cells = np.vstack([np.hstack([X, 0 * X]), np.hstack([0 * X, X])])
     labels = one_hot(y)
     means = np.concatenate([labels[:, 0] @ X, labels[:, 1] @ X]) / len(X)
-    model = sl1max.fit(
-        X, y, distribution="joint", fit_intercept=False, beta=0.5, beta_rule="count", tol=1e-11
-    )
+    model = sl1max.fit(X, y, distribution="joint", fit_intercept=False, beta=0.5, beta_rule="count", tol=1e-11)
     found = sl1max.fit_moments(means, 0.5 / len(X), cells, tol=1e-11)
     assert_allclose(found.weights, model.weights.toarray().ravel(), atol=1e-6)
 

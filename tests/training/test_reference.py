@@ -448,9 +448,7 @@ class TestModels:
         pair = ref.conditional(X, ref.class_indicator(first), weight)
         binary = ref.conditional_reference(X, first, weight)
         lam, b = random_weights(pair)
-        assert_allclose(
-            pair.prob(lam, b)[1:], binary.prob(lam[1:] - lam[:1], b[1:] - b[:1])
-        )
+        assert_allclose(pair.prob(lam, b)[1:], binary.prob(lam[1:] - lam[:1], b[1:] - b[:1]))
         best, best_pair = ref.oracle(binary), ref.oracle(pair)
         assert_allclose(best.objective, best_pair.objective, rtol=1e-12)
         assert_allclose(best_pair.lam[1] - best_pair.lam[0], best.lam[0], atol=1e-6)
