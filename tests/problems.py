@@ -29,32 +29,11 @@ def make_data(seed=0, n_samples=60, n_features=10, n_classes=3, values="binary")
 
 def reference_optima(X, Y, distribution, classes, *, weight=None, multilabel="duplicate", offset=None, **options):
     """The least objective, by the slow twin: one number, or one per class."""
-    weight = np.ones(len(X)) if weight is None else weight
-    n_classes = Y.shape[1]
-    if classes == "exclusive":
-        if offset is not None:
-            offset = offset[Y.sum(axis=1) > 0]
-        X, Y, weight = ref.exclusive_labels(X, Y, weight, multilabel)
-    if distribution == "class-conditional":
-        options.pop("intercept", None)
-        offsets = [None if offset is None else offset[:, [c]].T for c in range(n_classes)]
-        twins = [ref.class_conditional(X, Y, weight, c, offset=offsets[c], **options) for c in range(n_classes)]
-    elif classes == "exclusive":
-        rows = None if offset is None else offset.T
-        return ref.oracle(getattr(ref, distribution)(X, Y, weight, offset=rows, **options)).objective
-    else:
-        none = np.zeros(len(X))
-        twins = [
-            getattr(ref, distribution)(
-                X,
-                ref.class_indicator(Y[:, c]),
-                weight,
-                offset=None if offset is None else np.stack([none, offset[:, c]]),
-                **options,
-            )
-            for c in range(n_classes)
-        ]
-    return np.array([ref.oracle(twin).objective for twin in twins])
+    twins = ref.model_twins(
+        X, Y, distribution, classes, sample_weight=weight, multilabel=multilabel, offset=offset, **options
+    )
+    optima = [ref.oracle(twin).objective for twin in twins]
+    return optima[0] if classes == "exclusive" and distribution != "class-conditional" else np.array(optima)
 
 
 def assert_optimal(model, optimum):

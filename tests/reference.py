@@ -405,6 +405,42 @@ def conditional_reference(X, y, sample_weight, beta=0.5, beta_rule="deviation", 
     )
 
 
+def model_twins(
+    X, Y, distribution, classes, *, sample_weight=None, multilabel="duplicate", offset=None, beta=0.5,
+    beta_rule="deviation", intercept=True,
+):  # fmt: skip
+    """The problems that make up one of the five models, from an indicator Y: one, or one per class.
+
+    Examples of weight zero are left out, and with exclusive classes those without a label. ``offset`` is None or an
+    array (n_samples, n_classes). A problem of an independent class has the blocks non-class and class.
+    """
+    weight = np.ones(len(X)) if sample_weight is None else sample_weight
+    keep = weight > 0
+    if classes == "exclusive":
+        keep = keep & (Y.sum(axis=1) > 0)
+    X, Y, weight = X[keep], Y[keep], weight[keep]
+    offset = None if offset is None else offset[keep]
+    if classes == "exclusive":
+        X, Y, weight = exclusive_labels(X, Y, weight, multilabel)
+    options = {"beta_rule": beta_rule}
+    betas = [beta[c] if np.ndim(beta) == 2 else beta for c in range(Y.shape[1])]
+    if distribution == "class-conditional":
+        offsets = [None if offset is None else offset[:, [c]].T for c in range(Y.shape[1])]
+        return [
+            class_conditional(X, Y, weight, c, offset=offsets[c], beta=betas[c], **options) for c in range(Y.shape[1])
+        ]
+    make = {"joint": joint, "conditional": conditional}[distribution]
+    options["intercept"] = intercept
+    if classes == "exclusive":
+        return [make(X, Y, weight, offset=None if offset is None else offset.T, beta=beta, **options)]
+    none = np.zeros(len(X))
+    offsets = [None if offset is None else np.stack([none, offset[:, c]]) for c in range(Y.shape[1])]
+    return [
+        make(X, class_indicator(Y[:, c]), weight, offset=offsets[c], beta=betas[c], **options)
+        for c in range(Y.shape[1])
+    ]
+
+
 # ----------------------------------------------------------------------------------------------------- oracle
 
 

@@ -1,0 +1,8 @@
+"""A campaign of random tests: each case is made from its seed alone, and checks properties that always hold.
+
+Run by `ci/fuzz`; `python -m fuzz --help` with tests/ on the path. One module for each campaign.
+"""
+
+from fuzz import files, problems, texts
+
+CAMPAIGNS = {module.__name__.rpartition(".")[2]: module.CAMPAIGN for module in (problems, files, texts)}
