@@ -3,6 +3,7 @@
 Run by `ci/fuzz`; `python -m fuzz --help` with tests/ on the path. One module for each campaign.
 """
 
-from fuzz import files, problems, texts
+from fuzz import checkpoints, files, problems, signals, texts, threads
 
-CAMPAIGNS = {module.__name__.rpartition(".")[2]: module.CAMPAIGN for module in (problems, files, texts)}
+MODULES = (problems, files, checkpoints, texts, threads, signals)
+CAMPAIGNS = {module.__name__.rpartition(".")[2]: module.CAMPAIGN for module in MODULES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,6 +76,15 @@ def check_message(error):
     text = str(error).strip()
     check(text, f"{type(error).__name__} without a message")
     check("Traceback" not in text and not text.endswith("-> None"), f"{type(error).__name__}: {text!r}")
+
+
+def empty(folder):
+    """Remove all that is in a folder."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 def limit_memory(n_bytes):

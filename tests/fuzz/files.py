@@ -45,7 +45,7 @@ def damage(rng, content, n_most=4):
     for _ in range(rng.integers(1, n_most + 1)):
         if not content:
             break
-        first, last = np.sort(rng.integers(0, len(content) + 1, 2)).tolist()
+        first = int(rng.integers(0, len(content) + 1))
         match rng.integers(9):
             case 0:
                 content[min(first, len(content) - 1)] ^= 1 << int(rng.integers(8))

@@ -12,19 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 import reference as ref
+from problems import MODELS
 from scipy import sparse
 
 import sl1max
 from fuzz.campaign import Campaign, check, check_equal_models, check_message, strict_warnings
 
-MODELS = [
-    ("conditional", "exclusive"),
-    ("conditional", "independent"),
-    ("joint", "exclusive"),
-    ("joint", "independent"),
-    ("class-conditional", "exclusive"),
-    ("class-conditional", "independent"),
-]
 VALUES = ("binary", "unit", "signed", "counts", "lattice", "heavy", "hostile", "extreme")
 LARGEST = 1e100  # values beyond are refused
 
