@@ -42,6 +42,11 @@ def command_of(name, seed):
     return f"PYTHONPATH={os.path.relpath(TESTS)} {os.path.relpath(sys.executable)} -P -m fuzz --case {name} {seed}"
 
 
+def python_path():
+    """That of this process, with the tests."""
+    return os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+
+
 class Runner:
     """Campaigns under way.
 
@@ -98,7 +103,7 @@ class Runner:
             command = [sys.executable, "-P", "-m", "fuzz.worker", tally.name, str(first), str(seconds), str(n_cases)]
             process = subprocess.Popen(
                 [*command, folder], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
-                env=os.environ | {"PYTHONPATH": str(TESTS), "OPENBLAS_NUM_THREADS": "1"}, start_new_session=True,
+                env=os.environ | {"PYTHONPATH": python_path(), "OPENBLAS_NUM_THREADS": "1"}, start_new_session=True,
             )  # fmt: skip
             try:
                 for line in process.stdout:
@@ -152,9 +157,7 @@ def format_table(tallies, seed) -> str:
             lines.append(f"{tally.name:<12} {'-':>8} {'-':>8} {'-':>8}  skipped: {tally.skipped}")
             continue
         outcomes = ", ".join(f"{n} {what}" for what, n in tally.outcomes.most_common())
-        lines.append(
-            f"{tally.name:<12} {tally.n_cases:>8} {len(tally.findings):>8} {tally.seconds:>8.0f}  {outcomes}"
-        )
+        lines.append(f"{tally.name:<12} {tally.n_cases:>8} {len(tally.findings):>8} {tally.seconds:>8.0f}  {outcomes}")
         for what, seeds in tally.examples.items():
             if len(seeds) < RARE * tally.n_cases:
                 lines.append(f"{'':<12} {what}: seed {', '.join(map(str, seeds[:5]))}")

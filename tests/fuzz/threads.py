@@ -93,6 +93,7 @@ def share_solver(rng):
                 except ValueError as error:
                     if "no weights of its own" not in str(error):
                         raise
+
         return call  # fmt: skip
 
     for result in together(*[use(int(k)) for k in rng.integers(0, 5, rng.integers(2, 4))]):

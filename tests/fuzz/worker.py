@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import json
 import os
 import sys
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz import CAMPAIGNS
+
+def find_campaign(name):
+    """The campaign of a module in this folder."""
+    return importlib.import_module(f"fuzz.{name}").CAMPAIGN
 
 
 def run_case(name, seed, folder=None):
@@ -21,7 +25,7 @@ def run_case(name, seed, folder=None):
     if folder is None:
         with tempfile.TemporaryDirectory() as folder:
             return run_case(name, seed, folder)
-    return CAMPAIGNS[name].set_up(Path(folder))(np.random.default_rng(seed))
+    return find_campaign(name).set_up(Path(folder))(np.random.default_rng(seed))
 
 
 def work(name, first_seed, seconds, n_cases, folder):
@@ -29,7 +33,7 @@ def work(name, first_seed, seconds, n_cases, folder):
     report = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a case prints is not part of the report
     faulthandler.enable()
-    campaign = CAMPAIGNS[name]
+    campaign = find_campaign(name)
     faulthandler.dump_traceback_later(campaign.time_limit, exit=True)
     run = campaign.set_up(Path(folder))
     end = time.monotonic() + seconds
