@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._data.inputs import MAX_INDEX, read_piece
+from sl1max._utils.arrays import load_array
 from sl1max._utils.files import atomic_write
 from sl1max._utils.typing import Matrix
 
@@ -141,7 +142,9 @@ def open_matrix(folder: str | os.PathLike[str]) -> sparse.csr_array | sparse.csc
     folder = Path(folder)
     try:
         text = json.loads((folder / "matrix.json").read_text())
-        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")]
+        arrays = [load_array(folder / f"{name}.npy", mapped=True) for name in ("data", "indices", "indptr")]
+        if any(array.dtype.kind != "i" for array in arrays[1:]):
+            raise ValueError("indices that are not integers")
         kind = {"csr": sparse.csr_array, "csc": sparse.csc_array}[text["format"]]
         return kind(tuple(arrays), shape=tuple(text["shape"]))
     except (FileNotFoundError, KeyError, TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sl1max._core import _svmlight
+from sl1max._utils.arrays import check_sparse
 
 __all__ = ["SvmlightData", "read_svmlight", "read_svmlight_pieces", "write_svmlight"]
 
@@ -248,6 +249,7 @@ def write_svmlight(
     3 2:1
     """
     X = sp.csr_array(X, dtype=np.float64)
+    check_sparse(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -36,6 +36,12 @@ def matrices(draw, values=FINITE):
     return draw(hnp.arrays(np.float64, shape, elements=elements))
 
 
+def point_outside(X):
+    X = sp.csr_array(X)
+    X.indices[0] = 1000
+    return X
+
+
 class TestReading:
     def test_single_label(self):
         X, y, classes = read(b"1 1:0.5 3:-2\n-1 2:1e-3\n")
@@ -293,6 +299,7 @@ class TestBadData:
         ("X", "y", "options", "message"),
         [
             ([[np.nan]], [1], {}, "X holds NaN or an infinity"),
+            (point_outside([[1.0]]), [1], {}, "indices must be < 1"),
             ([[1.0]], [np.inf], {}, "y holds NaN or an infinity"),
             ([[1.0]], [1, 2], {}, "X has 1 examples but y has 2"),
             ([[1.0]], ["earn"], {}, "svmlight labels are numbers"),

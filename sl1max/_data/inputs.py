@@ -17,6 +17,7 @@ from scipy import sparse
 from sl1max._core._scoring import Rows
 from sl1max._core._solver import Columns
 from sl1max._core._transpose import transpose
+from sl1max._utils.arrays import check_sparse
 
 OPTIONS = {
     "distribution": ("conditional", "joint", "class-conditional"),
@@ -315,7 +316,7 @@ def _open_sparse(X, name):
         if X.format in ("csr", "csc"):
             kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
             X = kind((X.data, X.indices, X.indptr), shape=X.shape)
-            X.check_format(full_check=True)
+            check_sparse(X)
             return X
         X = X.tocoo(copy=False)
         return sparse.coo_array((X.data.astype(np.float64), (X.row, X.col)), shape=X.shape).tocsr()

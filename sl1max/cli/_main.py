@@ -13,8 +13,6 @@ import os
 import sys
 import time
 import warnings
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +20,7 @@ from scipy import sparse
 
 import sl1max
 from sl1max._data.inputs import OPTIONS
+from sl1max._utils.arrays import load_array, load_sparse
 from sl1max._utils.files import atomic_write, check_writable
 from sl1max.exceptions import CheckpointError, FitError
 from sl1max.metrics import top_class_error
@@ -194,7 +193,7 @@ def blamed_on(path):
     """Turn errors of a file's content into an `InputError` that names the file."""
     try:
         yield
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except ValueError as error:
         text = str(error)
         raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from error
 
@@ -441,7 +440,7 @@ def read_examples(path, *, labels=None, label_sets=False, zero_based=False, n_fe
                 path, multilabel=label_sets or "auto", zero_based=zero_based, n_features=n_features
             )
             return Examples(X, *(_tidy(y, columns)))
-        X = sparse.csr_array(sparse.load_npz(path))
+        X = sparse.csr_array(load_sparse(path))
     if n_features is not None and X.shape[1] != n_features:
         raise InputError(f"{path}: {X.shape[1]} features, where {n_features} are needed")
     if not with_y:
@@ -471,8 +470,8 @@ def _is_npz(path):
 
 def _read_labels(path):
     if _is_npz(path):
-        return sparse.load_npz(path)
-    y = np.load(path, allow_pickle=False)
+        return load_sparse(path)
+    y = load_array(path)
     if y.ndim not in (1, 2):
         raise ValueError(f"labels must be a vector or an indicator: their shape is {y.shape}")
     return y

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from sl1max._utils.arrays import check_sparse
 from sl1max._utils.files import atomic_write
 from sl1max.exceptions import ModelFileError
 
@@ -245,7 +246,7 @@ def _decode_sparse(name, arrays, shape):
     total = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
     columns = total[1:] - np.repeat(total[indptr[:-1]], sizes)
     matrix = sparse.csr_array((values, columns.astype(np.int32), indptr.astype(np.int32)), shape=shape)
-    matrix.check_format(full_check=True)
+    check_sparse(matrix)
     return matrix
 
 

@@ -270,6 +270,13 @@ def put(value, i=3, j=5):
     return change
 
 
+def ends_at_zero(X):
+    """A matrix whose indptr falls back to 0 at its end: as if it had no entries."""
+    X = sparse.csc_array(X)
+    X.indptr[-1] = 0
+    return X
+
+
 def malformed(X):
     X = sparse.csr_matrix(X)
     X.indices[0] = 1000
@@ -306,6 +313,7 @@ ERRORS = {
     ),
     "huge": (bad(put(1e200)), r"^X has values beyond 1e\+100 in size: scale its columns first$"),
     "malformed": (bad(malformed), "^X is not a valid sparse matrix: "),
+    "malformed, last entry 0": (bad(ends_at_zero), "^X is not a valid sparse matrix: indptr must be a non-decreasing"),
     "values for sequential": (
         bad(put(2.0), solver="sequential"),
         r'^X has values outside \[0, 1\], which solver="sequential" cannot take: '
