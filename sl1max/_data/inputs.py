@@ -180,7 +180,7 @@ def read_moments(means, betas, background, q0) -> MomentData:
     if means.shape != (n_features,):
         raise ValueError(f"means has shape {means.shape}, but background has {n_features} features")
     betas = np.broadcast_to(read_beta(betas, 1, n_features, "betas"), (1, n_features))[0].copy()
-    q0 = _read_sample_weight(q0, n_points, "q0")
+    q0 = read_sample_weight(q0, n_points, "q0")
     place = q0 > 0
     if not place.all():
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(place)]
@@ -429,7 +429,7 @@ def core_buffers(matrix, binary):
 
 def _read_cells(y, n_samples, *, distribution, classes, multilabel, sample_weight, names=None):
     """What `Data` holds of y and the weights, for the examples that count; and which examples these are."""
-    weight = _read_sample_weight(sample_weight, n_samples)
+    weight = read_sample_weight(sample_weight, n_samples)
     keep = weight > 0
     labels, names, indicator = _read_labels(y, n_samples, keep, names)
     exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
@@ -569,7 +569,7 @@ def _read_numbers(value, name):
     return array
 
 
-def _read_sample_weight(sample_weight, n_samples, name="sample_weight"):
+def read_sample_weight(sample_weight, n_samples, name="sample_weight"):
     if sample_weight is None:
         return np.ones(n_samples)
     weight = _read_numbers(sample_weight, name)

@@ -1,0 +1,452 @@
+"""The features that Maxent 3.4.4 makes of covariates, and how strongly it regularises each.
+
+A `FeatureTable` describes features; nothing in it depends on the number of points. Every feature is a function of one
+or two covariates, scaled to [0, 1] over the sample space:
+
+    category        1 if v = value
+    linear          (v - low) / (high - low)
+    quadratic       (v^2 - low) / (high - low)
+    product         (v w - low) / (high - low)
+    threshold       1 if v > value
+    hinge           max(v - low, 0) / (high - low)       the knot is low
+    reverse hinge   max(high - v, 0) / (high - low)      the knot is high
+
+The penalty of a feature is b s / sqrt(n): n presences, s the standard deviation of the feature over them, b a constant
+of its class that decreases with n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+CATEGORY, LINEAR, QUADRATIC, PRODUCT, THRESHOLD, HINGE, REVERSE_HINGE = range(7)
+LETTERS = {"l": LINEAR, "q": QUADRATIC, "p": PRODUCT, "h": HINGE, "t": THRESHOLD}
+# Presences from which on "auto" has the features of a letter.
+AUTO = {"l": 0, "q": 10, "h": 15, "p": 80}
+MIN_PENALTY = 0.001  # times the regularisation multiplier
+# The constants b: numbers of presences, values there. Linear in between, constant beyond.
+BETA_WITH_PRODUCTS = (0, 10, 17, 30, 100), (2.6, 1.6, 0.9, 0.55, 0.05)
+BETA_WITH_QUADRATICS = (0, 10, 17, 30, 100), (1.3, 0.8, 0.5, 0.25, 0.05)
+BETA_LINEAR = (10, 30, 100), (1.0, 0.2, 0.05)
+BETA_CATEGORICAL = (0, 10, 17), (0.65, 0.5, 0.25)
+BETA_THRESHOLD = (0, 100), (2.0, 1.0)
+BETA_HINGE = 0.5
+MAX_DIGITS = 6  # of a value, for the precision of a covariate
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Descriptions of features, one entry of each array per feature.
+
+    Attributes
+    ----------
+    kind : int8 array
+        CATEGORY, LINEAR, ...
+    first, second : int32 arrays
+        Numbers of the covariates; ``second`` is that of ``first`` unless the feature is a product.
+    value : float array
+        The category or the threshold; nan for other kinds.
+    low, high : float arrays
+        See the formulas above; 0 and 1 for categories and thresholds.
+    """
+
+    kind: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __getitem__(self, which) -> FeatureTable:
+        return FeatureTable(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    @classmethod
+    def concatenate(cls, tables: Sequence[FeatureTable]) -> FeatureTable:
+        """The features of several tables, one table after the other."""
+        parts = ([getattr(table, field.name) for table in tables] for field in fields(cls))
+        return cls(*map(np.concatenate, parts))
+
+    def columns(self, V: np.ndarray, *, clamp: bool = False) -> np.ndarray:
+        """Values of the features at points.
+
+        Parameters
+        ----------
+        V : float array of shape (n_points, n_covariates)
+        clamp : bool
+            Limit every feature to [0, 1].
+
+        Returns
+        -------
+        float array of shape (n_points, n_features), column by column in memory
+        """
+        out = np.empty((len(V), len(self)), order="F")
+        for kind, where in self._kinds():
+            v, low = V[:, self.first[where]], self.low[where]
+            extent = self.high[where] - low
+            scale = np.where(extent > 0, extent, 1.0)  # a constant feature is 0
+            if kind == CATEGORY:
+                out[:, where] = v == self.value[where]
+            elif kind == THRESHOLD:
+                out[:, where] = v > self.value[where]
+            elif kind == HINGE:
+                out[:, where] = np.maximum(v - low, 0.0) / scale
+            elif kind == REVERSE_HINGE:
+                out[:, where] = np.maximum(self.high[where] - v, 0.0) / scale
+            else:
+                if kind != LINEAR:
+                    v = v * V[:, self.second[where]]
+                out[:, where] = (v - low) / scale
+        return np.clip(out, 0.0, 1.0, out=out) if clamp else out
+
+    def _kinds(self) -> Iterator[tuple[int, np.ndarray]]:
+        for kind in np.unique(self.kind):
+            yield int(kind), np.flatnonzero(self.kind == kind)
+
+    def range_of_covariates(self, n_covariates: int) -> tuple[np.ndarray, np.ndarray]:
+        """Least and greatest value of every covariate that has a linear feature; -inf and inf of the others."""
+        low, high = np.full(n_covariates, -np.inf), np.full(n_covariates, np.inf)
+        linear = self.kind == LINEAR
+        low[self.first[linear]], high[self.first[linear]] = self.low[linear], self.high[linear]
+        return low, high
+
+    def term_names(self, covariates: Sequence[str]) -> list[str]:
+        """Names as in a .lambdas file, where hinges of a covariate share theirs."""
+        return [self._term_name(j, covariates) for j in range(len(self))]
+
+    def _term_name(self, j, covariates):
+        kind, v = self.kind[j], covariates[self.first[j]]
+        if kind == CATEGORY:
+            return f"({v}={self.value[j].item()!r})"
+        if kind == THRESHOLD:
+            return f"({self.value[j].item()!r}<{v})"
+        if kind == PRODUCT:
+            return f"{v}*{covariates[self.second[j]]}"
+        return {LINEAR: v, QUADRATIC: f"{v}^2", HINGE: f"'{v}", REVERSE_HINGE: f"`{v}"}[int(kind)]
+
+    def names(self, covariates: Sequence[str]) -> list[str]:
+        """Names that are unique: those of hinges have the range added."""
+        names = self.term_names(covariates)
+        for j in np.flatnonzero((self.kind == HINGE) | (self.kind == REVERSE_HINGE)):
+            names[j] += f"({self.low[j].item()!r},{self.high[j].item()!r})"
+        return names
+
+
+def make_table(kind, first, low, high, *, second=None, value=None) -> FeatureTable:
+    """A table of features of one kind; scalars stand for arrays of equal entries."""
+    first = np.atleast_1d(np.asarray(first, np.int32))
+    second = first if second is None else second
+    arrays = (np.nan if value is None else value, low, high)
+    value, low, high = (np.array(np.broadcast_to(array, first.shape), float) for array in arrays)
+    return FeatureTable(np.full(first.shape, kind, np.int8), first, np.asarray(second, np.int32), value, low, high)
+
+
+# Which features there are
+
+
+def choose_classes(features: str, n: float) -> str:
+    """The letters of the feature classes.
+
+    Parameters
+    ----------
+    features : str
+        "auto" or letters out of "lqpht".
+    n : float
+        The number of presences, which "auto" depends on.
+
+    Returns
+    -------
+    str
+    """
+    if features == "auto":
+        return "".join(letter for letter, least in AUTO.items() if n >= least)
+    if not isinstance(features, str) or not features or set(features) - set(LETTERS):
+        raise ValueError(f'features must be "auto" or letters out of "lqpht", got {features!r}')
+    return features
+
+
+def expand(points: np.ndarray, presences: np.ndarray, classes: str, categorical: Sequence[int] = ()) -> FeatureTable:
+    """The features of covariates over a sample space.
+
+    Parameters
+    ----------
+    points : float array of shape (n_points, n_covariates)
+        The sample space: background and added presences.
+    presences : float array of shape (n_presences, n_covariates)
+    classes : str
+        Letters out of "lqpht". Linear features are always in the table: clamping needs their ranges.
+    categorical : sequence of int
+        Covariates whose values are categories.
+
+    Returns
+    -------
+    FeatureTable
+        Categories that no presence has are left out.
+    """
+    numeric = [j for j in range(points.shape[1]) if j not in set(categorical)]
+    tables = [_categories(presences[:, j], j) for j in categorical]
+    low, high = points.min(axis=0), points.max(axis=0)
+    tables.append(make_table(LINEAR, numeric, low[numeric], high[numeric]))
+    if "q" in classes:
+        squares = ((points[:, j] ** 2, j, j) for j in numeric)
+        tables.append(_scaled(QUADRATIC, squares))
+    if "p" in classes:
+        pairs = ((j, k) for i, j in enumerate(numeric) for k in numeric[i + 1 :])
+        tables.append(_scaled(PRODUCT, ((points[:, j] * points[:, k], j, k) for j, k in pairs)))
+    if "t" in classes or "h" in classes:
+        values = {j: distinct_values(points[:, j]) for j in numeric}
+    if "t" in classes:
+        tables += [_thresholds(*values[j], presences[:, j], j) for j in numeric]
+    if "h" in classes:
+        tables += [table for j in numeric for table in _hinges(*values[j], j)]
+    return FeatureTable.concatenate(tables)
+
+
+def _categories(values, j):
+    found = np.unique(values)
+    return make_table(CATEGORY, np.full(len(found), j), 0.0, 1.0, value=found)
+
+
+def _scaled(kind, columns):
+    rows = [(j, k, column.min(), column.max()) for column, j, k in columns]
+    first, second, low, high = (np.array(part) for part in zip(*rows, strict=True)) if rows else [[]] * 4
+    return make_table(kind, first, low, high, second=second)
+
+
+def _thresholds(values, precision, presences, j):
+    knots = place_knots(values, precision)
+    knots = knots[(knots >= presences.min()) & (knots < presences.max())]
+    return make_table(THRESHOLD, np.full(len(knots), j), 0.0, 1.0, value=knots)
+
+
+def _hinges(values, precision, j):
+    knots = place_knots(values, precision)
+    yield make_table(HINGE, np.full(len(knots), j), knots, values[-1])
+    knots = -place_knots(-values[::-1], precision)[::-1]
+    yield make_table(REVERSE_HINGE, np.full(len(knots), j), values[0], knots)
+
+
+# Knots
+
+
+def distinct_values(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """The distinct values, ascending, and the least of their precisions."""
+    values = np.unique(values) + 0.0  # no -0.0
+    return values, float(value_precision(values).min())
+
+
+def place_knots(values: np.ndarray, precision: float) -> np.ndarray:
+    """Midpoints between consecutive values, where values within the precision of the last one kept are skipped.
+
+    Parameters
+    ----------
+    values : float array
+        Distinct and ascending.
+    precision : float
+
+    Returns
+    -------
+    float array
+    """
+    if not (np.diff(values) > precision).all():
+        kept, last = [True], values[0]
+        for value in values[1:].tolist():
+            kept.append(value - last > precision)
+            last = value if kept[-1] else last
+        values = values[np.array(kept)]
+    return (values[1:] + values[:-1]) / 2.0
+
+
+def value_precision(values: np.ndarray) -> np.ndarray:
+    """Half a unit of the last decimal digit that a value is taken to have.
+
+    The digits are read from the first on, at most six; they end where two of them are 00, 01, 98 or 99. The precision
+    of 0 is 0.
+    """
+    rest = np.abs(np.asarray(values, float))
+    precision = np.zeros(rest.shape)
+    open_ = rest > 0
+    rest[~open_] = 1.0
+    power = 10.0 ** np.floor(np.log(rest) / np.log(10.0))
+    last_two = np.zeros(rest.shape, int)
+    for n in range(1, MAX_DIGITS + 1):
+        digit = (rest / power).astype(int)
+        last_two = (10 * last_two + digit) % 100
+        if n > 1:
+            ends = open_ & np.isin(last_two, (0, 1, 98, 99))
+            precision[ends] = 50.0 * power[ends]
+            open_ &= ~ends
+        rest -= digit * power
+        power /= 10.0
+    precision[open_] = 5.0 * power[open_]
+    return precision
+
+
+# Means and penalties
+
+
+@dataclass(frozen=True)
+class ClassBetas:
+    """The constant b of each class of features, times the regularisation multiplier."""
+
+    lqp: float
+    categorical: float
+    threshold: float
+    hinge: float
+    multiplier: float = 1.0
+
+    def of_kinds(self, kind: np.ndarray) -> np.ndarray:
+        """The constant of every feature."""
+        table = np.full(7, self.lqp)
+        table[CATEGORY], table[THRESHOLD] = self.categorical, self.threshold
+        table[HINGE] = table[REVERSE_HINGE] = self.hinge
+        return table[kind]
+
+
+def default_betas(
+    n: float,
+    classes: str,
+    multiplier: float = 1.0,
+    *,
+    lqp: float | None = None,
+    categorical: float | None = None,
+    threshold: float | None = None,
+    hinge: float | None = None,
+) -> ClassBetas:
+    """The constants b for n presences.
+
+    Parameters
+    ----------
+    n : float
+    classes : str
+        Letters of the feature classes: the linear, quadratic and product features' depends on them.
+    multiplier : float
+        Factor of all.
+    lqp, categorical, threshold, hinge : float, optional
+        Instead of the default of that class.
+
+    Returns
+    -------
+    ClassBetas
+    """
+    curve = BETA_WITH_PRODUCTS if "p" in classes else BETA_WITH_QUADRATICS if "q" in classes else BETA_LINEAR
+
+    def scaled(given, default):
+        return multiplier * (np.interp(n, *default).item() if given is None else given)
+
+    return ClassBetas(
+        lqp=scaled(lqp, curve),
+        categorical=scaled(categorical, BETA_CATEGORICAL),
+        threshold=scaled(threshold, BETA_THRESHOLD),
+        hinge=multiplier * (BETA_HINGE if hinge is None else hinge),
+        multiplier=multiplier,
+    )
+
+
+def means_and_penalties(
+    table: FeatureTable, presences: np.ndarray, betas: ClassBetas, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of every feature over the presences, and its penalty.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    presences : float array of shape (n_presences, n_covariates)
+    betas : ClassBetas
+    weight : float array of shape (n_presences,), optional
+        Weight 2 is the same as having the presence twice.
+
+    Returns
+    -------
+    means, penalties : float arrays of shape (n_features,)
+    """
+    weight = np.ones(len(presences)) if weight is None else weight
+    n = weight.sum()
+    means, variance = _moments(table, presences, weight, n)
+    hinge = (table.kind == HINGE) | (table.kind == REVERSE_HINGE)
+    half_range = np.where(table.high > table.low, 0.5, 0.0)
+    if n > 1:
+        deviation = np.minimum(np.sqrt(variance * (n / (n - 1))), half_range)
+        deviation[hinge] = np.maximum(deviation[hinge], 1 / np.sqrt(n))
+    else:
+        deviation = half_range
+    penalties = betas.of_kinds(table.kind) * deviation / np.sqrt(n)
+    least = MIN_PENALTY * betas.multiplier
+    always = (table.kind == CATEGORY) & (means == 1.0) & (penalties < least)
+    return means, np.where(always, 1 / (2 * n), np.maximum(penalties, least))
+
+
+def _moments(table, presences, weight, n):
+    """Mean and variance (of n, not n - 1) of every feature."""
+    means, variance = np.empty(len(table)), np.empty(len(table))
+    knots = np.isin(table.kind, (HINGE, REVERSE_HINGE, THRESHOLD))
+    for kind, where in table[knots]._kinds():
+        where = np.flatnonzero(knots)[where]
+        for j in np.unique(table.first[where]):
+            mine = where[table.first[where] == j]
+            mean, square = _knot_moments(table[mine], kind, presences[:, j], weight / n)
+            means[mine], variance[mine] = mean, np.maximum(square - mean**2, 0.0)
+    for j in np.flatnonzero(~knots):
+        column = table[[j]].columns(presences)[:, 0]
+        means[j] = mean = weight @ column / n
+        variance[j] = weight @ (column - mean) ** 2 / n
+    return means, variance
+
+
+def _knot_moments(table, kind, v, share):
+    """Mean and mean square of features of one kind and one covariate."""
+    if kind == REVERSE_HINGE:
+        v, knots = -v, -table.high
+    else:
+        knots = table.value if kind == THRESHOLD else table.low
+    order = np.argsort(knots)
+    above, first, second = sums_above(v, share, knots[order])
+    scale = (table.high - table.low)[order]
+    mean, square = np.empty(len(knots)), np.empty(len(knots))
+    if kind == THRESHOLD:
+        mean[order] = square[order] = above
+    else:
+        mean[order], square[order] = first / scale, second / scale**2
+    return mean, square
+
+
+def sums_above(v: np.ndarray, weight: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums over the points above each knot k: of the weights, of weight (v - k) and of weight (v - k)^2.
+
+    They are added up from the greatest knot down, without a subtraction of sums, so that they keep their digits.
+
+    Parameters
+    ----------
+    v, weight : float arrays of shape (n_points,)
+    knots : float array of shape (n_knots,)
+        Ascending.
+
+    Returns
+    -------
+    three float arrays of shape (n_knots,)
+    """
+    if not len(knots):
+        return np.empty(0), np.empty(0), np.empty(0)
+    between = np.searchsorted(knots, v, side="left") - 1  # the last knot below
+    inside = between >= 0
+    between, weight = between[inside], weight[inside]
+    distance = v[inside] - knots[between]
+
+    def binned(values):
+        return np.bincount(between, values, len(knots))
+
+    def from_above(values):
+        return np.cumsum(values[::-1])[::-1]
+
+    gap = np.diff(knots, append=knots[-1])
+    above = from_above(binned(weight))
+    next_above = np.append(above[1:], 0.0)
+    first = from_above(binned(weight * distance) + gap * next_above)
+    next_first = np.append(first[1:], 0.0)
+    second = from_above(binned(weight * distance**2) + 2 * gap * next_first + gap**2 * next_above)
+    return above, first, second
