@@ -39,3 +39,7 @@ class FitError(RuntimeError):
 
 class FitMemoryError(FitError, MemoryError):
     """Memory ran out for some classes; the others have been trained."""
+
+
+class ThreadStartError(RuntimeError):
+    """The system does not let as many threads start as ``n_jobs`` asks for."""

@@ -16,6 +16,7 @@ from scipy import sparse
 from sl1max._core._scoring import Weights, score_rows, top_rows
 from sl1max._data.inputs import read_offset, read_row_pieces, read_rows
 from sl1max._data.moments import IN_CLASS
+from sl1max._utils.threads import count_threads, map_threads
 from sl1max._utils.typing import Matrix
 from sl1max.model._explain import Table, top_features
 from sl1max.model._io import read_model, to_sklearn, write_model
@@ -399,11 +400,7 @@ def run_blocks(task, shape, n_jobs):
     n_rows, n_cols = shape
     size = max(64, BLOCK_CELLS // n_cols)
     blocks = [(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
-    if n_jobs is None or len(blocks) == 1:
-        return [task(*block) for block in blocks]
-    from joblib import Parallel, delayed
-
-    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(task)(*block) for block in blocks)
+    return map_threads(lambda block: task(*block), blocks, 1 if n_jobs is None else count_threads(n_jobs))
 
 
 def log_softmax(values):

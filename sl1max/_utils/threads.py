@@ -1,0 +1,137 @@
+"""Threads of this process that share work."""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections.abc import Callable, Iterable
+
+from sl1max.exceptions import ThreadStartError
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` stands for, within the active ``joblib.parallel_config``.
+
+    Examples
+    --------
+    >>> from sl1max._utils.threads import count_threads
+    >>> count_threads(3)
+    3
+    """
+    if n_jobs in (None, 1) and "joblib" not in sys.modules:
+        return 1
+    from joblib.parallel import get_active_backend  # a tenth of a second
+
+    backend, configured = get_active_backend(require="sharedmem")
+    return max(backend.effective_n_jobs(configured if n_jobs is None else n_jobs), 1)
+
+
+def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
+    """The results of a function for all items, in their order, computed by threads.
+
+    The calling thread is one of them. No thread begins before all have been started. After an error no further item
+    is begun.
+
+    Parameters
+    ----------
+    function : callable
+    items : iterable
+    n_threads : int
+
+    Returns
+    -------
+    list
+
+    Raises
+    ------
+    ThreadStartError, MemoryError
+        A thread could not be started. The function has not been called.
+
+    Examples
+    --------
+    >>> from sl1max._utils.threads import map_threads
+    >>> map_threads(abs, [-1, 2, -3], 2)
+    [1, 2, 3]
+    """
+    items = list(items)
+    n_threads = min(n_threads, len(items))
+    if n_threads <= 1:
+        return [function(item) for item in items]
+    team = _Team(function, items)
+    # threading.Thread.start waits for its thread for ever if that has no memory to begin.
+    try:
+        for _ in range(n_threads - 1):
+            _thread.start_new_thread(team.help, ())
+    except BaseException as error:
+        team.stop = True
+        raise _explained(error, n_threads) from error
+    finally:
+        team.begin.set()
+    return team.finish()
+
+
+class _Team:
+    """Items of work, what is done of them, and how many threads are at it."""
+
+    def __init__(self, function, items):
+        self.function = function
+        self.items = items
+        self.results = [None] * len(items)
+        self.begin = threading.Event()
+        self.stop = False
+        self._n_taken = 0
+        self._n_busy = 0
+        self._error = None
+        self._changed = threading.Condition()
+
+    def help(self):
+        """What another thread does."""
+        self.begin.wait()
+        self._work()
+
+    def finish(self):
+        """What the calling thread does; the results."""
+        try:
+            self._work()
+            # KeyboardInterrupt comes to the calling thread, which does not wait for the others then.
+            while self._n_busy and (self._error is None or isinstance(self._error, Exception)):
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._n_busy, 1.0)  # Windows: Ctrl-C is seen between waits
+        except BaseException:
+            self.stop = True
+            raise
+        if self._error is not None:
+            raise self._error
+        return self.results
+
+    def _work(self):
+        while True:
+            with self._changed:
+                if self.stop or self._n_taken == len(self.items):
+                    return
+                k = self._n_taken
+                self._n_taken += 1
+                self._n_busy += 1
+            error = None
+            try:
+                self.results[k] = self.function(self.items[k])
+            except BaseException as caught:
+                error = caught
+            finally:
+                with self._changed:
+                    self._n_busy -= 1
+                    self._error = self._error or error
+                    self.stop = self.stop or error is not None
+                    self._changed.notify_all()
+
+
+def _explained(error, n_threads):
+    if isinstance(error, MemoryError):
+        return MemoryError(f"not enough memory to start {n_threads} threads: lower n_jobs")
+    if isinstance(error, RuntimeError):
+        return ThreadStartError(
+            f"the system cannot start {n_threads} threads ({error}): lower n_jobs, or raise the limit on threads "
+            "(ulimit -u)"
+        )
+    return error
