@@ -1,6 +1,6 @@
-"""Solutions on the disk while a fit goes on, for a second call to go on from.
+"""Solutions on disk while a fit goes on; a second call continues from them.
 
-A file is a head and records, which are added one by one and never changed::
+A file is a head and records, which are appended and never changed::
 
     magic     8 bytes   \\x93SL1CKP\\n
     version   uint32    of the layout of the records
@@ -8,44 +8,49 @@ A file is a head and records, which are added one by one and never changed::
     checksum  32 bytes  SHA-256 of the text
     text      JSON: a digest of every part of the training set and every setting that makes a difference
 
-    size      uint32    of the body of a record
-    checksum  uint32    CRC-32 of the body
+    marker    8 bytes   \\x93SL1REC\\n
+    size      uint64    of the body of a record
+    checksum  16 bytes  BLAKE2b of size and body; its key is the checksum of the head
     body      number of the problem, report, intercepts, weights
 
-What a crash leaves of a last record is cut off. A problem may have several records: the last one counts. Records
-of problems that have not come to their end hold the weights so far.
+The last record of a problem counts. Records of unfinished problems hold the weights so far. An incomplete record at
+the end, which a crash leaves, is cut off. After a damaged record in the middle, reading continues at the next marker.
+All numbers are validated on load, and `Reduction.check` certifies the weights on the training set.
+
+A record is written when its problem is finished. It is synchronised with the disk at once or, where that takes long,
+between the iterations that follow: synchronising takes a twentieth of the time at most.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 import threading
 import time
 import warnings
-import zlib
 
 import numpy as np
 
 from sl1max._data.inputs import Data, core_buffers
 from sl1max._models.reduction import Solution
-from sl1max._utils.files import atomic_write
+from sl1max._utils.files import atomic_write, check_writable, lock_file, sync
 from sl1max.exceptions import CheckpointError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
 MAGIC = b"\x93SL1CKP\n"
-VERSION = 1
+MARKER = b"\x93SL1REC\n"
+VERSION = 2  # 1: of sl1max 0.1.0, records without markers
 STATUSES = ("converged", "stalled", "running", "stopped", "interrupted")
 SECONDS_BETWEEN_NOTES = 60.0  # records of one problem on its way
-SECONDS_BETWEEN_SYNCS = 5.0
+SYNC_SHARE = 0.05  # of the time that synchronising with the disk may take
+MAX_DAMAGED = 100  # places; a file with more is refused
+MAX_TEXT_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20  # searched for a marker at once
 _HEAD = struct.Struct("<8sII32s")
-_RECORD = struct.Struct("<II")
+_RECORD = struct.Struct("<8sQ16s")
+_SIZE = struct.Struct("<Q")
 _REPORT = struct.Struct("<qBqddddII")  # number, status, n_iter, four figures, numbers of intercepts and rows
 _ROW = struct.Struct("<qBq")  # class, side, number of weights
 
@@ -111,28 +116,24 @@ class Journal:
         self.path = os.fspath(path)
         self._lock = threading.Lock()
         self._waiting = []  # records that the disk has not taken
+        self._recent = []  # records written since the last synchronisation
         self._warned = False
         self._synced = time.monotonic()
+        self._sync_seconds = 0.0  # that the last synchronisation took
+        check_writable(self.path)
         if not os.path.exists(self.path):
             with atomic_write(self.path) as stream:
                 stream.write(_pack_head(belongs_to))
         self._file = open(self.path, "r+b", buffering=0)
         try:
-            self._reserve()
-            self._found, self._size = _read(self._file.read(), belongs_to, self.path)
+            if not lock_file(self._file):
+                raise CheckpointError(f"{self.path}: another fit is using this checkpoint")
+            self._key, self._found, self._size, self._n_damaged = _read(self._file, belongs_to, self.path)
             self._file.truncate(self._size)
         except BaseException:
             self._file.close()
             raise
-
-    def _reserve(self):
-        """One fit at a time."""
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(f"{self.path}: another fit is using this checkpoint") from error
+        self._synced_size = self._size
 
     def __enter__(self):
         return self
@@ -140,19 +141,31 @@ class Journal:
     def __exit__(self, *_):
         self.close()
 
-    def solutions(self, plans) -> dict[int, Solution]:
-        """The last record of every problem."""
-        return {k: _decode(body, plans[k]) for k, body in self._found.items() if k < len(plans)}
+    def solutions(self, plans, n_features) -> dict[int, Solution]:
+        """The last record of every problem; a warning tells of records that are damaged or hold impossible numbers."""
+        found, n_damaged = {}, self._n_damaged
+        for body in self._found:
+            try:
+                k, solution = _decode(body, plans, n_features)
+            except (ValueError, struct.error):
+                n_damaged += 1
+            else:
+                found[k] = solution
+        if n_damaged:
+            records = "1 record is" if n_damaged == 1 else f"{n_damaged} records are"
+            text = f"{self.path}: {records} damaged; what they held is trained again"
+            warnings.warn(text, UserWarning, stacklevel=2)
+        return found
 
     def add(self, k, solution):
         """Write a record; if the disk does not take it, it waits for the next one."""
-        body = _encode(k, solution)
+        record = _pack_record(_encode(k, solution), self._key)
         with self._lock:
-            self._waiting.append(_RECORD.pack(len(body), zlib.crc32(body)) + body)
+            self._waiting.append(record)
             self._write()
 
     def note_taker(self, k):
-        """A function that writes a record of a problem on its way, unless it has just done so."""
+        """A function that writes a record of an unfinished problem, unless it has just done so."""
         last = time.monotonic()
 
         def note(make_solution):
@@ -161,15 +174,19 @@ class Journal:
             if now >= last + SECONDS_BETWEEN_NOTES:
                 last = now
                 self.add(k, make_solution())
+            elif self._recent:
+                with self._lock:
+                    self._write()
 
         return note
 
-    def _write(self):
+    def _write(self, final=False):
+        """Write the waiting records; synchronise if that is due, or ``final``."""
         try:
             while self._waiting:
                 self._append(self._waiting[0])
-                del self._waiting[0]
-            if time.monotonic() > self._synced + SECONDS_BETWEEN_SYNCS:
+                self._recent.append(self._waiting.pop(0))
+            if self._recent and (final or time.monotonic() >= self._synced + self._sync_seconds / SYNC_SHARE):
                 self._sync()
         except OSError as error:
             if not self._warned:
@@ -194,8 +211,20 @@ class Journal:
         self._size += len(record)
 
     def _sync(self):
-        os.fsync(self._file.fileno())
+        """Synchronise with the disk; after an error the recent records wait to be written again."""
+        start = time.monotonic()
+        try:
+            sync(self._file)
+        except OSError:
+            self._waiting[:0] = self._recent
+            self._recent.clear()
+            self._size = self._synced_size
+            self._file.truncate(self._size)
+            raise
+        self._recent.clear()
+        self._synced_size = self._size
         self._synced = time.monotonic()
+        self._sync_seconds = self._synced - start
 
     @property
     def n_waiting(self) -> int:
@@ -204,11 +233,7 @@ class Journal:
 
     def close(self):
         with self._lock:
-            self._write()
-            try:
-                self._sync()
-            except OSError:
-                pass  # the warning has been given
+            self._write(final=True)
             self._file.close()
 
 
@@ -222,38 +247,92 @@ def _pack_head(belongs_to):
     return _HEAD.pack(MAGIC, VERSION, len(text), hashlib.sha256(text).digest()) + text
 
 
-def _read(content, belongs_to, path):
-    """Bodies of the records by number of the problem, and where the last whole one ends."""
-    start = _check_head(content, belongs_to, path)
-    found = {}
-    while start + _RECORD.size <= len(content):
-        size, checksum = _RECORD.unpack_from(content, start)
-        body = content[start + _RECORD.size : start + _RECORD.size + size]
-        if len(body) < size or zlib.crc32(body) != checksum:
-            break
-        found[_REPORT.unpack_from(body)[0]] = body
-        start += _RECORD.size + size
-    return found, start
+def _pack_record(body, key):
+    return _RECORD.pack(MARKER, len(body), _checksum(body, key)) + body
 
 
-def _check_head(content, belongs_to, path):
-    """The size of the head, after making sure that it is the right one."""
-    if len(content) < _HEAD.size or content[: len(MAGIC)] != MAGIC:
+def _checksum(body, key):
+    state = hashlib.blake2b(_SIZE.pack(len(body)), digest_size=16, key=key)
+    state.update(body)
+    return state.digest()
+
+
+# Reading
+
+
+def _read(file, belongs_to, path):
+    """The key of the checksums, the last body of every problem, where the last whole record ends, and the number of
+    damaged places before that."""
+    end = os.fstat(file.fileno()).st_size
+    with open(file.fileno(), "rb", buffering=CHUNK_BYTES, closefd=False) as stream:
+        key, start = _read_head(stream, end, belongs_to, path)
+        found, n_damaged, n_places, position = {}, 0, 0, start
+        while position < end:
+            body = _read_record(stream, position, end, key)
+            if body is None:
+                n_places += 1
+                if n_places > MAX_DAMAGED:
+                    raise CheckpointError(f"{path}: damaged in more than {MAX_DAMAGED} places: delete it")
+                position = _find_marker(stream, position + 1, end)
+                continue
+            n_damaged = n_places  # what follows the last whole record is an incomplete one
+            found[_REPORT.unpack_from(body)[0]] = body
+            position = start = position + _RECORD.size + len(body)
+    return key, list(found.values()), start, n_damaged
+
+
+def _read_head(stream, end, belongs_to, path):
+    """The key of the checksums, and the size of the head; CheckpointError if it is not that of this fit."""
+    head = stream.read(_HEAD.size)
+    if len(head) < _HEAD.size or not head.startswith(MAGIC):
         raise CheckpointError(f"{path}: not a checkpoint of sl1max")
-    _, version, size, checksum = _HEAD.unpack_from(content)
-    text = content[_HEAD.size : _HEAD.size + size]
+    _, version, size, checksum = _HEAD.unpack(head)
+    if version != VERSION:
+        raise CheckpointError(
+            f"{path}: a checkpoint of format {version}, and this sl1max reads {VERSION}. Name another file, or delete "
+            "this one to start anew"
+        )
+    text = stream.read(size) if size <= min(MAX_TEXT_BYTES, end) else b""
     if len(text) < size or hashlib.sha256(text).digest() != checksum:
         raise CheckpointError(f"{path}: damaged: the head of the checkpoint is not whole")
-    if version != VERSION:
-        raise CheckpointError(f"{path}: a checkpoint of format {version}, and this sl1max reads {VERSION}")
-    made_for = json.loads(text)
+    try:
+        made_for = json.loads(text)
+    except (ValueError, RecursionError):
+        made_for = None
+    if not isinstance(made_for, dict):
+        raise CheckpointError(f"{path}: damaged: the head of the checkpoint describes no fit")
     others = [name for name in belongs_to if made_for.get(name) != belongs_to[name]]
     if others:
         raise CheckpointError(
             f"{path}: the checkpoint is of another fit: {', '.join(_describe(made_for, belongs_to, others))}. Name "
             "another file, or delete this one to start anew"
         )
-    return _HEAD.size + size
+    return checksum, _HEAD.size + size
+
+
+def _read_record(stream, position, end, key):
+    """The body of the record at a position; None if it is damaged or incomplete."""
+    stream.seek(position)
+    head = stream.read(_RECORD.size)
+    if len(head) < _RECORD.size:
+        return None
+    marker, size, checksum = _RECORD.unpack(head)
+    if marker != MARKER or not _REPORT.size <= size <= end - position - _RECORD.size:
+        return None
+    body = stream.read(size)
+    return body if len(body) == size and _checksum(body, key) == checksum else None
+
+
+def _find_marker(stream, position, end):
+    """Where the next marker begins; the end if there is none."""
+    while position < end:
+        stream.seek(position)
+        chunk = stream.read(CHUNK_BYTES)
+        found = chunk.find(MARKER)
+        if found >= 0:
+            return position + found
+        position += max(len(chunk) - len(MARKER) + 1, 1)
+    return end
 
 
 def _describe(made_for, belongs_to, others):
@@ -276,19 +355,39 @@ def _encode(k, solution: Solution):
     return b"".join(parts)
 
 
-def _decode(body, plan) -> Solution:
-    _, status, n_iter, *figures, n_intercepts, n_rows = _REPORT.unpack_from(body)
+def _decode(body, plans, n_features) -> tuple[int, Solution]:
+    """The number of a problem and its solution; ValueError or struct.error if the problem has no such solution."""
+    k, status, n_iter, *figures, n_intercepts, n_rows = _REPORT.unpack_from(body)
+    _require(0 <= k < len(plans) and status < len(STATUSES) and n_iter >= 0)
+    plan = plans[k]
     objective, objective_zero, dual_gap, log_z = figures
-    start = _REPORT.size
-    intercept = np.frombuffer(body, "<f8", n_intercepts, start).astype(np.float64)
-    start += intercept.nbytes
+    _require(math.isfinite(objective) and math.isfinite(objective_zero) and not math.isnan(dual_gap))
+    _require(math.isfinite(log_z) if plan.pooled else math.isnan(log_z))
+    blocks = plan.blocks if plan.rival is None else (*plan.blocks, plan.rival)
+    _require(n_intercepts == len(plan.blocks) and n_rows == len(blocks))
+    intercept, start = _take(body, "<f8", n_intercepts, _REPORT.size)
+    _require(np.isfinite(intercept).all())
     rows = []
-    for _ in range(n_rows):
-        c, side, size = _ROW.unpack_from(body, start)
-        start += _ROW.size
-        cols = np.frombuffer(body, "<i4", size, start).astype(np.int32)
-        start += cols.nbytes
-        values = np.frombuffer(body, "<f8", size, start).astype(np.float64)
-        start += values.nbytes
-        rows.append(((c, side), cols, values))
-    return Solution(plan, rows, intercept, log_z, objective, objective_zero, dual_gap, n_iter, STATUSES[status])
+    for block in blocks:
+        *found, size = _ROW.unpack_from(body, start)
+        _require(tuple(found) == block and 0 <= size <= n_features)
+        cols, start = _take(body, "<i4", size, start + _ROW.size)
+        values, start = _take(body, "<f8", size, start)
+        _require(size == 0 or (cols[0] >= 0 and cols[-1] < n_features and (cols[1:] > cols[:-1]).all()))
+        _require(np.isfinite(values).all())
+        rows.append((block, cols, values))
+    _require(start == len(body))
+    return k, Solution(plan, rows, intercept, log_z, objective, objective_zero, dual_gap, n_iter, STATUSES[status])
+
+
+def _require(condition):
+    if not condition:
+        raise ValueError
+
+
+def _take(body, dtype, size, start):
+    """An array that is part of some bytes, and where it ends."""
+    if size == 0:
+        return np.empty(0, np.dtype(dtype).newbyteorder("=")), start
+    array = np.frombuffer(body, dtype, size, start)
+    return array.astype(array.dtype.newbyteorder("=")), start + array.nbytes

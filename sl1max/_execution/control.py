@@ -9,6 +9,10 @@ import numpy as np
 from sl1max._utils.progress import FitProgress, Observer
 
 DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
+# Figures that are computed twice from the same weights differ by less than this share of themselves; dual gaps, of
+# their target.
+FIGURES_RTOL = 1e-8
+GAP_RTOL = 1e-3
 CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between two reports
 
 
@@ -116,3 +120,32 @@ def solve_problem(problems, plan, control: FitControl, begun=None, note=None):
     checkpoint = None if note is None else lambda: note(lambda: problems.solution(plan, solver, "running", begun))
     status = control.advance(solver, problems.class_label(plan), problems.effort(plan), checkpoint)
     return problems.solution(plan, solver, status, begun)
+
+
+def check_solution(problems, solution, control: FitControl) -> str:
+    """Compare a solution that was read from a file with what its weights give on the training set.
+
+    Returns
+    -------
+    str
+        "confirmed": the objective and the duality gap are those of the weights. "start": they are not, but the weights
+        are no worse than zeros. "useless": the weights are worse.
+    """
+    plan = solution.plan
+    try:
+        solver = problems.make_solver(plan, control.algorithm, control.tol, solution, n_threads=control.n_threads)
+        status = solver.run(0, control.stop)
+    except MemoryError:  # `solve_problem` reports it
+        return "start"
+    if status == "interrupted":
+        return "start"
+    if not solver.objective <= solver.objective_zero + FIGURES_RTOL * abs(solver.objective_zero):
+        return "useless"
+    found = problems.solution(plan, solver, status)
+    scale = FIGURES_RTOL * max(abs(found.objective), abs(found.objective_zero))
+    accuracy = {"objective": scale, "objective_zero": scale}
+    accuracy["dual_gap"] = min(scale, GAP_RTOL * control.tol * abs(solver.objective_zero))
+    if plan.pooled:
+        accuracy["log_z"] = FIGURES_RTOL * max(abs(found.log_z), 1.0)
+    same = all(abs(getattr(solution, name) - getattr(found, name)) <= accuracy[name] for name in accuracy)
+    return "confirmed" if same and solution.status == status else "start"

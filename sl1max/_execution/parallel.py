@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl1max._execution.control import FitControl, solve_problem
+from sl1max._execution.control import FitControl, check_solution, solve_problem
+from sl1max._utils.threads import count_threads, map_threads
 
 GROUPS_PER_WORKER = 16
 LARGEST_GROUP = 64
@@ -85,36 +86,34 @@ def solve_all(reduction, control: FitControl, n_jobs, journal=None) -> Outcome:
     """
     work = Work(reduction, control, journal)
     labels = [reduction.class_label(plan) for plan in work.outcome.plans]
-    with control.observer.displaying(labels, work.efforts, list(work.outcome.solved)):
-        try:
+    with work.interruptible():
+        _run_in_threads(work, work.check_begun, list(work.begun), n_jobs)
+    if control.interrupt is None:
+        with control.observer.displaying(labels, work.efforts, list(work.outcome.solved)), work.interruptible():
             _run(work, n_jobs)
-        except KeyboardInterrupt as error:
-            control.interrupt = error
-            control.stop[0] = 1
-            work.wait()
-        except BaseException:
-            control.stop[0] = 1
-            raise
     work.outcome.interrupt = control.interrupt
     return work.outcome
 
 
 def _run(work, n_jobs):
     order = work.order()
-    nobody_configured = n_jobs in (None, 1) and "joblib" not in sys.modules
-    if len(order) <= 1 or nobody_configured:
-        work.control.n_threads = n_threads_of(n_jobs)
-        for k in order:
-            work.solve(k)
-        return
-    from joblib.parallel import Parallel, delayed, get_active_backend  # a tenth of a second
+    if len(order) > 1 and "joblib" in sys.modules:
+        from joblib.parallel import get_active_backend
 
-    backend, _ = get_active_backend(prefer="threads")
-    if getattr(backend, "supports_sharedmem", False):
+        backend, _ = get_active_backend(prefer="threads")
+        if not getattr(backend, "supports_sharedmem", False):
+            Elsewhere(work, backend, n_jobs).run(order)
+            return
+    _run_in_threads(work, work.solve, order, n_jobs)
+
+
+def _run_in_threads(work, function, numbers, n_jobs):
+    """Call a function with the numbers of problems; a problem that is alone may have all threads for itself."""
+    alone = len(numbers) <= 1
+    work.control.n_threads = n_threads_of(n_jobs) if alone else 1
+    if not alone:
         work.reduction.data.columns  # noqa: B018  made here, not by several threads at once
-        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(work.solve)(k) for k in order)
-    else:
-        Elsewhere(work, backend, n_jobs).run(order)
+    map_threads(function, numbers, 1 if alone else count_threads(n_jobs))
 
 
 def n_threads_of(n_jobs) -> int:
@@ -137,9 +136,29 @@ class Work:
         self._n_running = 0
         self._changed = threading.Condition()
         if journal is not None:
-            found = journal.solutions(self.outcome.plans)
-            self.outcome.solved = {k: found[k] for k in found if found[k].is_final(control.max_iter)}
-            self.begun = {k: found[k] for k in found if k not in self.outcome.solved}
+            self.begun = journal.solutions(self.outcome.plans, reduction.data.matrix.shape[1])
+
+    def check_begun(self, k):
+        """Take a solution of an earlier call as it is, start from it, or drop it."""
+        solution = self.begun[k]
+        verdict = check_solution(self.reduction, solution, self.control)
+        if verdict == "confirmed" and solution.is_final(self.control.max_iter):
+            self.outcome.solved[k] = solution
+        if verdict == "useless" or k in self.outcome.solved:
+            del self.begun[k]
+
+    @contextlib.contextmanager
+    def interruptible(self):
+        """Note Ctrl-C and wait until all threads have stopped."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            self.control.interrupt = error
+            self.control.stop[0] = 1
+            self.wait()
+        except BaseException:
+            self.control.stop[0] = 1
+            raise
 
     def order(self):
         """The numbers of the open problems, longest first."""

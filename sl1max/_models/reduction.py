@@ -82,8 +82,8 @@ class Solution:
     status: str
 
     def is_final(self, max_iter) -> bool:
-        """Whether there is nothing to go on with."""
-        return self.status in ("converged", "stalled") or (self.status == "running" and self.n_iter >= max_iter)
+        """Whether a second call need not go on with it."""
+        return self.status == "converged" or (self.status == "running" and self.n_iter >= max_iter)
 
 
 @dataclass(frozen=True, eq=False)

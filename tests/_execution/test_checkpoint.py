@@ -1,11 +1,16 @@
 """Checkpoints: what is finished stays, a second call goes on, and nothing else is mistaken for it."""
 
 import errno
+import hashlib
+import itertools
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +37,12 @@ from sl1max.training._early_stopping import fit_early_stopping
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "fit.checkpoint"
+
+
+@pytest.fixture
+def path_of_0_1_0(path):
+    shutil.copy(Path(__file__).parents[1] / "data" / "checkpoint-0.1.0.ckpt", path)
+    return path
 
 
 @pytest.fixture
@@ -202,7 +213,7 @@ def test_damaged_heads(path):
     with pytest.raises(CheckpointError, match="the head of the checkpoint is not whole"):
         sl1max.fit(**change(), checkpoint=path)
     path.write_bytes(content[:8] + b"\x07" + content[9:])
-    with pytest.raises(CheckpointError, match="a checkpoint of format 7, and this sl1max reads 1"):
+    with pytest.raises(CheckpointError, match="a checkpoint of format 7, and this sl1max reads 2"):
         sl1max.fit(**change(), checkpoint=path)
 
 
@@ -215,6 +226,224 @@ def test_a_crash_in_the_middle_of_a_record(path, solved):
         assert_equal_models(sl1max.fit(**change(), checkpoint=path), model)
         assert len(solved) <= 2
         assert len(path.read_bytes()) == len(content)
+
+
+def test_zeros_at_the_end_are_cut_off(path, solved):
+    """What a power cut leaves of records that were not synchronised."""
+    model = sl1max.fit(**change(), checkpoint=path)
+    content = path.read_bytes()
+    for n_zeros in (1, 8, 100, 5000):
+        path.write_bytes(content + bytes(n_zeros))
+        solved.clear()
+        assert_equal_models(sl1max.fit(**change(), checkpoint=path), model)
+        assert solved == [] and path.read_bytes() == content
+
+
+def record_bounds(content):
+    """Where the records of a checkpoint begin, and its end."""
+    starts = [k for k in range(len(content)) if content.startswith(checkpoint.MARKER, k)]
+    return [*starts, len(content)]
+
+
+@pytest.mark.parametrize("where", ["marker", "size", "checksum", "body", "removed"])
+def test_records_after_a_damaged_one_are_used(path, solved, where):
+    model = sl1max.fit(**change(), checkpoint=path)
+    content = path.read_bytes()
+    start, stop = record_bounds(content)[1:3]
+    damaged = bytearray(content)
+    if where == "removed":
+        del damaged[start + 5 : stop - 5]
+    else:
+        damaged[start + {"marker": 2, "size": 9, "checksum": 20, "body": 50}[where]] ^= 1
+    path.write_bytes(damaged)
+    solved.clear()
+    with pytest.warns(UserWarning, match="1 record is damaged; what they held is trained again"):
+        assert_equal_models(sl1max.fit(**change(), checkpoint=path), model)
+    assert solved == [1]
+
+
+def test_damage_in_many_places_is_refused(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "MAX_DAMAGED", 3)
+    sl1max.fit(**change(), checkpoint=path)
+    path.write_bytes(path.read_bytes() + 4 * (checkpoint.MARKER + bytes(100)))
+    with pytest.raises(CheckpointError, match="damaged in more than 3 places: delete it"):
+        sl1max.fit(**change(), checkpoint=path)
+
+
+def test_checkpoint_of_0_1_0_is_refused_by_its_format(path_of_0_1_0):
+    with pytest.raises(CheckpointError, match="a checkpoint of format 1, and this sl1max reads 2"):
+        sl1max.fit(**change(), checkpoint=path_of_0_1_0)
+
+
+@pytest.mark.parametrize("text", [b"[]", b"1", b"not JSON", b"\xff", b"[" * 100_000], ids=lambda text: text[:9])
+def test_heads_that_describe_no_fit(path, text):
+    head = checkpoint._HEAD.pack(checkpoint.MAGIC, checkpoint.VERSION, len(text), hashlib.sha256(text).digest())
+    path.write_bytes(head + text)
+    with pytest.raises(CheckpointError, match="the head of the checkpoint describes no fit"):
+        sl1max.fit(**change(), checkpoint=path)
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "/dev/zero"])
+def test_devices_are_refused(target):
+    if not os.path.exists(target):
+        pytest.skip(f"needs {target}")
+    with pytest.raises(OSError, match="not a regular file"):
+        sl1max.fit(**change(), checkpoint=target)
+
+
+def write_records(path, content, bodies):
+    """The head of a checkpoint and records with these bodies, their checksums made anew."""
+    key = checkpoint._HEAD.unpack_from(content)[3]
+    head = content[: record_bounds(content)[0]]
+    path.write_bytes(head + b"".join(checkpoint._pack_record(body, key) for body in bodies))
+
+
+def read_bodies(content):
+    bounds = record_bounds(content)
+    return [content[start + checkpoint._RECORD.size : stop] for start, stop in itertools.pairwise(bounds)]
+
+
+REPORT = checkpoint._REPORT.size
+IMPOSSIBLE = {
+    "number": (0, "<q", 3),
+    "negative number": (0, "<q", -1),
+    "status": (8, "<B", 200),
+    "n_iter": (9, "<q", -2),
+    "objective": (17, "<d", np.nan),
+    "objective_zero": (25, "<d", np.inf),
+    "dual_gap": (33, "<d", np.nan),
+    "log_z": (41, "<d", 1.0),
+    "number of intercepts": (49, "<I", 2**32 - 1),
+    "number of rows": (53, "<I", 1),
+    "intercept": (REPORT, "<d", np.inf),
+    "class": (REPORT + 8, "<q", 77),
+    "side": (REPORT + 16, "<B", 2),
+    "size of a row": (REPORT + 17, "<q", 2**62),
+    "negative size of a row": (REPORT + 17, "<q", -1),
+    "column": (REPORT + 25, "<i", 10**9),
+    "negative column": (REPORT + 25, "<i", -5),
+}
+
+
+@pytest.mark.parametrize("what", [*IMPOSSIBLE, "weight", "length"])
+def test_impossible_numbers_are_noticed(path, solved, what):
+    """With right checksums: the class is trained again."""
+    model = sl1max.fit(**change(), checkpoint=path)
+    content = path.read_bytes()
+    bodies = read_bodies(content)
+    body = bytearray(bodies[0])
+    if what == "length":
+        body = body[:-8]
+    elif what == "weight":
+        (size,) = struct.unpack_from("<q", body, REPORT + 17)
+        struct.pack_into("<d", body, REPORT + 25 + 4 * size, np.nan)
+    else:
+        start, form, value = IMPOSSIBLE[what]
+        struct.pack_into(form, body, start, value)
+    write_records(path, content, [bytes(body), *bodies[1:]])
+    solved.clear()
+    with pytest.warns(UserWarning, match="1 record is damaged"):
+        assert_equal_models(sl1max.fit(**change(), checkpoint=path), model)
+    assert solved == [0]
+
+
+@pytest.mark.parametrize(
+    ("start", "form", "value"), [(17, "<d", 0.1), (33, "<d", 5e-9), (8, "<B", 2), (REPORT, "<d", 1e5)]
+)
+def test_numbers_that_are_not_those_of_the_weights_are_noticed(path, solved, start, form, value):
+    """Objective, gap and status are computed again; a start that is worse than zero weights is not used."""
+    options = change(tol=1e-8)
+    model = sl1max.fit(**options, checkpoint=path)
+    content = path.read_bytes()
+    bodies = read_bodies(content)
+    body = bytearray(bodies[0])
+    struct.pack_into(form, body, start, value)
+    write_records(path, content, [bytes(body), *bodies[1:]])
+    solved.clear()
+    again = sl1max.fit(**options, checkpoint=path)
+    assert solved == [0] and again.converged.all()
+    np.testing.assert_allclose(again.objective, model.objective, rtol=1e-7)
+
+
+def mutate(rng, bodies):
+    """Some bytes, numbers, lengths or records changed."""
+    bodies = [bytearray(body) for body in bodies]
+    for _ in range(rng.integers(1, 4)):
+        k = rng.integers(len(bodies))
+        body = bodies[k]
+        place = int(rng.integers(len(body))) if len(body) else 0
+        kind = rng.integers(6)
+        if kind == 0 and len(body):
+            body[place] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            body[place : place + 8] = rng.bytes(8)
+        elif kind == 2:
+            extreme = (0.0, -0.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan, 1e10)
+            place -= place % 8
+            body[place : place + 8] = struct.pack("<d", extreme[rng.integers(len(extreme))])
+        elif kind == 3:
+            del body[place : place + int(rng.integers(1, 20))]
+        elif kind == 4:
+            body[place:place] = rng.bytes(int(rng.integers(1, 20)))
+        else:
+            bodies[k] = bytearray(bodies[rng.integers(len(bodies))])
+    return [bytes(body) for body in bodies]
+
+
+@pytest.mark.parametrize("n_mutations", [200, pytest.param(10_000, marks=pytest.mark.full)])
+def test_mutated_records_give_an_error_or_an_equal_model(path, n_mutations):
+    """Their checksums are made anew: a model is certified, and equal to the one of an undisturbed fit."""
+    rng = np.random.default_rng(0)
+    problems = []
+    for distribution, classes in MODELS:
+        options = change(distribution=distribution, classes=classes, tol=1e-7, X=make_data(n_samples=40)[0][:40])
+        options["y"] = options["y"][:40]
+        path.unlink(missing_ok=True)
+        model = sl1max.fit(**options, checkpoint=path)
+        problems.append((options, model, path.read_bytes()))
+    n_equal = 0
+    for k in range(n_mutations):
+        options, model, content = problems[k % len(problems)]
+        write_records(path, content, mutate(rng, read_bodies(content)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                again = sl1max.fit(**options, checkpoint=path)
+            except CheckpointError:
+                continue
+        n_equal += 1
+        assert np.all(again.converged), k
+        np.testing.assert_allclose(again.objective, model.objective, rtol=1e-6, err_msg=str(k))
+        np.testing.assert_allclose(again.log_proba(options["X"]), model.log_proba(options["X"]), atol=0.02)
+    assert n_equal > n_mutations // 2
+
+
+def test_records_are_synchronised_when_a_class_is_finished(path, monkeypatch):
+    """Where that is fast: each record before the next class begins."""
+    sizes = []
+    monkeypatch.setattr(checkpoint, "sync", lambda stream: sizes.append(os.path.getsize(path)))
+    monkeypatch.setattr(checkpoint, "SYNC_SHARE", np.inf)
+    sl1max.fit(**change(), checkpoint=path)
+    assert sizes == record_bounds(path.read_bytes())[1:]
+
+
+def test_records_are_written_again_after_a_failed_synchronisation(path, solved, monkeypatch):
+    model = sl1max.fit(**change())
+    n_calls = 0
+
+    def fail_once(stream):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(checkpoint, "sync", fail_once)
+    with pytest.warns(UserWarning, match="the checkpoint cannot be written"):
+        sl1max.fit(**change(), checkpoint=path)
+    solved.clear()
+    assert_equal_models(sl1max.fit(**change(), checkpoint=path), model)
+    assert solved == []
 
 
 def test_one_fit_at_a_time(path):
