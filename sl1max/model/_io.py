@@ -41,6 +41,28 @@ VERSION = 1
 _HEAD = struct.Struct("<8sIQ32s")
 _TEXT_SIZE = struct.Struct("<I")
 _PARTS = ("in_class", "non_class")
+_CHOICES = {
+    "distribution": ("conditional", "joint", "class-conditional"),
+    "kind": ("exclusive", "independent"),
+    "indicator": (False, True),
+}
+_SCALAR_TYPES = {
+    "indicator": (bool,),
+    "mass": (float, int),
+    "beta": (float, int, type(None)),
+    "beta_rule": (str,),
+    "solver": (str,),
+    "tol": (float, int),
+}
+# Type codes of numpy; a number, or an array with one for each class.
+_NUMBER_KINDS = {
+    "log_z": "f",
+    "objective": "f",
+    "objective_zero": "f",
+    "dual_gap": "f",
+    "n_iter": "iu",
+    "converged": "b",
+}
 _DECODING_ERRORS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, struct.error, zlib.error)
 
 
@@ -203,7 +225,28 @@ def _decode(content, names) -> dict[str, Any]:
     for name, array in arrays.items():
         if name in names and len(array) != len(classes):
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
+    _check_types(values)
     return {name: values[name] for name in names}
+
+
+def _check_types(values):
+    """Check that each field of a model is of its type, and that weights and intercepts are numbers."""
+    for name, choices in _CHOICES.items():
+        if values[name] not in choices:
+            raise ValueError(f"{name} is {values[name]!r}")
+    for name, types in _SCALAR_TYPES.items():
+        if type(values[name]) not in types:
+            raise ValueError(f"{name} is {values[name]!r}")
+    for name, kinds in _NUMBER_KINDS.items():
+        value = values[name]
+        if np.asarray(value).dtype.kind not in kinds and not (value is None and name == "log_z"):
+            raise ValueError(f"{name} is {value!r}")
+    matrices = [values["weights"], *(values["parts"] or ())]
+    arrays = [values["intercept"], values["class_prior"], *(matrix.data for matrix in matrices)]
+    if any(getattr(array, "dtype", None) != np.float64 for array in arrays):
+        raise ValueError("weights, intercept and class_prior must be of the type float64")
+    if not all(np.isfinite(matrix.data).all() for matrix in matrices) or np.isnan(values["intercept"]).any():
+        raise ValueError("a weight or an intercept is not a number")
 
 
 def _shuffle(array):

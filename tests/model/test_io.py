@@ -371,6 +371,44 @@ def test_bodies_that_make_no_model(table, arrays, tmp_path):
             sl1max.load(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("distribution", "normal"),
+        ("kind", None),
+        ("indicator", 1),
+        ("mass", "<f8"),
+        ("objective", {}),
+        ("dual_gap", "0"),
+        ("n_iter", 0.5),
+        ("converged", "yes"),
+        ("beta", "0.5"),
+        ("solver", []),
+        ("tol", None),
+    ],
+)
+def test_field_of_another_type_is_refused(content, tmp_path, name, wrong):
+    body = zlib.decompress(content[HEAD.size :])
+    (size,) = struct.unpack_from("<I", body)
+    text = json.loads(body[4 : 4 + size])
+    write_body(tmp_path / "model", text, body[4 + size :])
+    sl1max.load(tmp_path / "model")
+    text["values"][name] = wrong
+    write_body(tmp_path / "model", text, body[4 + size :])
+    with pytest.raises(ModelFileError, match=f"not a valid sl1max model .{name} is "):
+        sl1max.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_weight_that_is_not_finite_is_refused(tmp_path, wrong):
+    X, y = make_data(3)
+    model = sl1max.fit(X, y)
+    model.weights.data[0] = wrong
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="a weight or an intercept is not a number"):
+        sl1max.load(tmp_path / "model")
+
+
 # Files of earlier versions
 
 
