@@ -62,7 +62,7 @@ def twin_knots(values):
 
 
 def twin_features(points, presences, classes, categorical=()):
-    """(name, function of a row) of each feature, in the order of `sl1max.species._features.expand`."""
+    """(name, function of a row) of each feature, in the order of `sl1max._data.feature_table.expand`."""
     n = points.shape[1]
     numeric = [j for j in range(n) if j not in categorical]
     features = []

@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from sl1max._utils.files import atomic_write
-from sl1max.exceptions import ModelFileError
-from sl1max.species._covariates import Covariates
-from sl1max.species._features import (
+from sl1max._data.covariates import Covariates
+from sl1max._data.feature_table import (
     CATEGORY,
     HINGE,
     LINEAR,
@@ -30,6 +28,8 @@ from sl1max.species._features import (
     THRESHOLD,
     FeatureTable,
 )
+from sl1max._utils.files import atomic_write
+from sl1max.exceptions import ModelFileError
 
 OUTPUTS = ("cloglog", "logistic", "raw", "cumulative")
 DEFAULT_PREVALENCE = 0.5

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sl1max._data.covariates import FROM_DTYPE, Covariates, is_frame
+from sl1max._data.feature_table import LINEAR, choose_classes, default_betas, expand, means_and_penalties
 from sl1max._data.inputs import check_finite, read_sample_weight
-from sl1max.species._covariates import FROM_DTYPE, Covariates, is_frame
-from sl1max.species._features import LINEAR, choose_classes, default_betas, expand, means_and_penalties
 
 
 def open_covariates(estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False) -> Any:

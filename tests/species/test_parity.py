@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from species_data import SHARED, SPECIES, jar_gain, jar_gains, jar_model, load_species, needs_shared
 
-from sl1max.species._features import choose_classes, default_betas, expand, means_and_penalties
+from sl1max._data.feature_table import choose_classes, default_betas, expand, means_and_penalties
 
 pytestmark = needs_shared
 

@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from species_data import make_species
 
 from sl1max import MaxentClassifier
+from sl1max._data.feature_table import default_betas, expand, means_and_penalties
 from sl1max.species import MaxentFeatures
-from sl1max.species._features import default_betas, expand, means_and_penalties
 
 
 @parametrize_with_checks([MaxentFeatures(), MaxentFeatures(features="lqpht", beta_multiplier=2.0)])

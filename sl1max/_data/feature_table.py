@@ -22,6 +22,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from sl1max._core._knots import sums_above, sums_below
+
 CATEGORY, LINEAR, QUADRATIC, PRODUCT, THRESHOLD, HINGE, REVERSE_HINGE = range(7)
 LETTERS = {"l": LINEAR, "q": QUADRATIC, "p": PRODUCT, "h": HINGE, "t": THRESHOLD}
 # Presences from which on "auto" has the features of a letter.
@@ -86,7 +88,7 @@ class FeatureTable:
         float array of shape (n_points, n_features), column by column in memory
         """
         out = np.empty((len(V), len(self)), order="F")
-        for kind, where in self._kinds():
+        for kind, where in self.by_kind():
             v, low = V[:, self.first[where]], self.low[where]
             extent = self.high[where] - low
             scale = np.where(extent > 0, extent, 1.0)  # a constant feature is 0
@@ -104,7 +106,7 @@ class FeatureTable:
                 out[:, where] = (v - low) / scale
         return np.clip(out, 0.0, 1.0, out=out) if clamp else out
 
-    def _kinds(self) -> Iterator[tuple[int, np.ndarray]]:
+    def by_kind(self) -> Iterator[tuple[int, np.ndarray]]:
         for kind in np.unique(self.kind):
             yield int(kind), np.flatnonzero(self.kind == kind)
 
@@ -170,7 +172,13 @@ def choose_classes(features: str, n: float) -> str:
     return features
 
 
-def expand(points: np.ndarray, presences: np.ndarray, classes: str, categorical: Sequence[int] = ()) -> FeatureTable:
+def expand(
+    points: np.ndarray,
+    presences: np.ndarray,
+    classes: str,
+    categorical: Sequence[int] = (),
+    distinct: Sequence[np.ndarray] | None = None,
+) -> FeatureTable:
     """The features of covariates over a sample space.
 
     Parameters
@@ -182,11 +190,13 @@ def expand(points: np.ndarray, presences: np.ndarray, classes: str, categorical:
         Letters out of "lqpht". Linear features are always in the table: clamping needs their ranges.
     categorical : sequence of int
         Covariates whose values are categories.
+    distinct : sequence of float array, optional
+        The distinct values of every covariate over the points, ascending.
 
     Returns
     -------
     FeatureTable
-        Categories that no presence has are left out.
+        The knots of a covariate ascend. Categories that no presence has are left out.
     """
     numeric = [j for j in range(points.shape[1]) if j not in set(categorical)]
     tables = [_categories(presences[:, j], j) for j in categorical]
@@ -199,11 +209,12 @@ def expand(points: np.ndarray, presences: np.ndarray, classes: str, categorical:
         pairs = ((j, k) for i, j in enumerate(numeric) for k in numeric[i + 1 :])
         tables.append(_scaled(PRODUCT, ((points[:, j] * points[:, k], j, k) for j, k in pairs)))
     if "t" in classes or "h" in classes:
-        values = {j: distinct_values(points[:, j]) for j in numeric}
+        distinct = [np.unique(column) for column in points.T] if distinct is None else distinct
+        knots = {j: (distinct[j], value_precision(distinct[j]).min()) for j in numeric}
     if "t" in classes:
-        tables += [_thresholds(*values[j], presences[:, j], j) for j in numeric]
+        tables += [_thresholds(*knots[j], presences[:, j], j) for j in numeric]
     if "h" in classes:
-        tables += [table for j in numeric for table in _hinges(*values[j], j)]
+        tables += [table for j in numeric for table in _hinges(*knots[j], j)]
     return FeatureTable.concatenate(tables)
 
 
@@ -225,6 +236,7 @@ def _thresholds(values, precision, presences, j):
 
 
 def _hinges(values, precision, j):
+    values = values + 0.0  # no -0.0
     knots = place_knots(values, precision)
     yield make_table(HINGE, np.full(len(knots), j), knots, values[-1])
     knots = -place_knots(-values[::-1], precision)[::-1]
@@ -232,12 +244,6 @@ def _hinges(values, precision, j):
 
 
 # Knots
-
-
-def distinct_values(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """The distinct values, ascending, and the least of their precisions."""
-    values = np.unique(values) + 0.0  # no -0.0
-    return values, float(value_precision(values).min())
 
 
 def place_knots(values: np.ndarray, precision: float) -> np.ndarray:
@@ -385,7 +391,7 @@ def _moments(table, presences, weight, n):
     """Mean and variance (of n, not n - 1) of every feature."""
     means, variance = np.empty(len(table)), np.empty(len(table))
     knots = np.isin(table.kind, (HINGE, REVERSE_HINGE, THRESHOLD))
-    for kind, where in table[knots]._kinds():
+    for kind, where in table[knots].by_kind():
         where = np.flatnonzero(knots)[where]
         for j in np.unique(table.first[where]):
             mine = where[table.first[where] == j]
@@ -399,54 +405,11 @@ def _moments(table, presences, weight, n):
 
 
 def _knot_moments(table, kind, v, share):
-    """Mean and mean square of features of one kind and one covariate."""
-    if kind == REVERSE_HINGE:
-        v, knots = -v, -table.high
-    else:
-        knots = table.value if kind == THRESHOLD else table.low
-    order = np.argsort(knots)
-    above, first, second = sums_above(v, share, knots[order])
-    scale = (table.high - table.low)[order]
-    mean, square = np.empty(len(knots)), np.empty(len(knots))
-    if kind == THRESHOLD:
-        mean[order] = square[order] = above
-    else:
-        mean[order], square[order] = first / scale, second / scale**2
-    return mean, square
-
-
-def sums_above(v: np.ndarray, weight: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sums over the points above each knot k: of the weights, of weight (v - k) and of weight (v - k)^2.
-
-    They are added up from the greatest knot down, without a subtraction of sums, so that they keep their digits.
-
-    Parameters
-    ----------
-    v, weight : float arrays of shape (n_points,)
-    knots : float array of shape (n_knots,)
-        Ascending.
-
-    Returns
-    -------
-    three float arrays of shape (n_knots,)
-    """
-    if not len(knots):
-        return np.empty(0), np.empty(0), np.empty(0)
-    between = np.searchsorted(knots, v, side="left") - 1  # the last knot below
-    inside = between >= 0
-    between, weight = between[inside], weight[inside]
-    distance = v[inside] - knots[between]
-
-    def binned(values):
-        return np.bincount(between, values, len(knots))
-
-    def from_above(values):
-        return np.cumsum(values[::-1])[::-1]
-
-    gap = np.diff(knots, append=knots[-1])
-    above = from_above(binned(weight))
-    next_above = np.append(above[1:], 0.0)
-    first = from_above(binned(weight * distance) + gap * next_above)
-    next_first = np.append(first[1:], 0.0)
-    second = from_above(binned(weight * distance**2) + 2 * gap * next_first + gap**2 * next_above)
-    return above, first, second
+    """Mean and mean square of features of one kind and one covariate, whose knots ascend."""
+    values, bins = np.unique(v, return_inverse=True)
+    binned = np.bincount(bins, share, len(values))
+    knots = {THRESHOLD: table.value, HINGE: table.low, REVERSE_HINGE: table.high}[kind]
+    mass, first, second = np.empty((3, len(knots)))
+    (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first, second)
+    extent = table.high - table.low
+    return (mass, mass) if kind == THRESHOLD else (first / extent, second / extent**2)

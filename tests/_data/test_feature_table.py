@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from species_data import make_species, twin_features, twin_knots, twin_penalty, twin_precision
 
-from sl1max.species._features import (
+from sl1max._data.feature_table import (
     HINGE,
     LINEAR,
     REVERSE_HINGE,
@@ -15,12 +15,10 @@ from sl1max.species._features import (
     FeatureTable,
     choose_classes,
     default_betas,
-    distinct_values,
     expand,
     make_table,
     means_and_penalties,
     place_knots,
-    sums_above,
     value_precision,
 )
 
@@ -53,7 +51,8 @@ def test_precision_equals_the_twin(values):
 
 @given(st.lists(numbers, min_size=1, max_size=40))
 def test_knots_equal_the_twin(values):
-    assert_array_equal(place_knots(*distinct_values(np.array(values))), twin_knots(values))
+    distinct = np.unique(values)
+    assert_array_equal(place_knots(distinct, value_precision(distinct).min()), twin_knots(values))
 
 
 def test_knots_skip_values_within_the_precision():
@@ -62,7 +61,7 @@ def test_knots_skip_values_within_the_precision():
 
 
 def test_constant_covariate_has_no_knots():
-    assert len(place_knots(*distinct_values(np.full(5, 3.0)))) == 0
+    assert_array_equal(expand(np.full((5, 1), 3.0), np.full((1, 1), 3.0), "lht").kind, [LINEAR])
 
 
 # --------------------------------------------------------------------------------------------------- features
@@ -197,27 +196,6 @@ def test_weights_equal_repeated_presences():
     repeated = means_and_penalties(table, np.repeat(presences, repeats, axis=0), betas)
     for one, other in zip(weighted, repeated, strict=True):
         assert_allclose(one, other, rtol=1e-12)
-
-
-def test_sums_above_keep_their_digits_far_from_zero():
-    rng = np.random.default_rng(0)
-    v = 1e5 + rng.random(2000)
-    weight, knots = rng.random(2000), np.sort(1e5 + rng.random(50))
-    far = [(w, x - k) for k in knots for w, x in [(weight[v > k], v[v > k])]]
-    sums = sums_above(v, weight, knots)
-    for power, found in enumerate(sums):
-        assert_allclose(found, [np.sum(w * d**power) for w, d in far], rtol=1e-12)
-
-
-@given(
-    st.lists(st.integers(-20, 20), min_size=1, max_size=40), st.lists(st.integers(-25, 25), max_size=12, unique=True)
-)
-def test_sums_above_equal_their_definition(values, knots):
-    v, knots = np.array(values, float), np.sort(np.array(knots, float))
-    above = np.maximum(v - knots[:, None], 0)
-    expected = (above > 0).sum(axis=1), above.sum(axis=1), (above**2).sum(axis=1)
-    for one, other in zip(sums_above(v, np.ones(len(v)), knots), expected, strict=True):
-        assert_allclose(one, other, rtol=1e-13)
 
 
 def test_names_show_the_kind_and_the_knot():

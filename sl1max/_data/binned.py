@@ -1,0 +1,130 @@
+"""The features of a table over a sample space without their columns: means from sums over bins of equal values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl1max._core._knots import bin_masses, product_sums, sums_above, sums_below
+from sl1max._data.feature_table import (
+    CATEGORY,
+    HINGE,
+    LINEAR,
+    PRODUCT,
+    QUADRATIC,
+    REVERSE_HINGE,
+    THRESHOLD,
+    FeatureTable,
+)
+
+
+class BinnedPoints:
+    """Points whose covariates are put into bins of equal values, once for all features and species.
+
+    Attributes
+    ----------
+    points : float array of shape (n_points, n_covariates), column by column in memory
+    values : list of float array
+        The distinct values of each covariate, ascending.
+    bins : list of int32 array of shape (n_points,)
+        The place of each point's value among them.
+    """
+
+    def __init__(self, points: np.ndarray):
+        self.points = np.asfortranarray(points, float)
+        self.values, self.bins = [], []
+        for column in self.points.T:
+            values, bins = np.unique(column, return_inverse=True)
+            self.values.append(values)
+            self.bins.append(bins.astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+class FeatureColumns:
+    """A source of features for `sl1max.training._density.fit_density`.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The knots of a covariate ascend, as those of `expand`.
+    points : BinnedPoints
+    """
+
+    def __init__(self, table: FeatureTable, points: BinnedPoints):
+        self._table, self._points = table, points
+        self._by_covariate = {}
+        for kind, where in table.by_kind():
+            if kind == PRODUCT:
+                self._products = where
+                continue
+            for j in np.unique(table.first[where]):
+                self._by_covariate.setdefault(int(j), []).append((kind, where[table.first[where] == j]))
+        if not (table.kind == PRODUCT).any():
+            self._products = np.empty(0, int)
+        self.group = self._number_groups()
+
+    def _number_groups(self):
+        """Knots of one kind and covariate are neighbours; other features have none."""
+        table = self._table
+        group = np.arange(len(table))
+        for j, parts in self._by_covariate.items():
+            for kind, where in parts:
+                if kind in (THRESHOLD, HINGE, REVERSE_HINGE):
+                    group[where] = len(table) + 7 * j + kind
+        return group
+
+    def columns(self, which: np.ndarray) -> np.ndarray:
+        """Columns of some features.
+
+        Parameters
+        ----------
+        which : int array
+
+        Returns
+        -------
+        float array of shape (n_points, len(which)), column by column in memory
+        """
+        return self._table[which].columns(self._points.points)
+
+    def means(self, mass: np.ndarray) -> np.ndarray:
+        """Mean of every feature under a distribution over the points.
+
+        Parameters
+        ----------
+        mass : float array of shape (n_points,)
+
+        Returns
+        -------
+        float array of shape (n_features,)
+        """
+        out = np.empty(len(self._table))
+        for j, parts in self._by_covariate.items():
+            values = self._points.values[j]
+            binned = np.empty(len(values))
+            bin_masses(self._points.bins[j], mass, binned)
+            for kind, where in parts:
+                out[where] = self._means_of_kind(kind, where, values, binned)
+        products = self._table[self._products]
+        sums = np.empty(len(products))
+        product_sums(self._points.points, mass, products.first, products.second, products.low, sums)
+        out[self._products] = sums / _extent(products)
+        return out
+
+    def _means_of_kind(self, kind, where, values, binned):
+        table = self._table[where]
+        if kind == CATEGORY:
+            place = np.minimum(np.searchsorted(values, table.value), len(values) - 1)
+            return np.where(values[place] == table.value, binned[place], 0.0)
+        if kind in (LINEAR, QUADRATIC):
+            raw = values if kind == LINEAR else values**2
+            return ((raw - table.low) * binned).sum() / _extent(table)
+        knots = {THRESHOLD: table.value, HINGE: table.low, REVERSE_HINGE: table.high}[kind]
+        mass, first = np.empty((2, len(knots)))
+        (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first)
+        return mass if kind == THRESHOLD else first / (table.high - table.low)
+
+
+def _extent(table):
+    extent = table.high - table.low
+    return np.where(extent > 0, extent, 1.0)

@@ -1,0 +1,266 @@
+"""Density estimation: the distribution of maximum entropy over a sample space, from features that need no columns.
+
+Asked for are the weights lam that minimise
+
+    ln sum_i q0_i exp(lam . f(i))  -  lam . p~[f]  +  sum_j beta_j |lam_j|
+
+over the points i of a sample space with default distribution q0, p~ the distribution of the presences over these
+points. There may be tens of thousands of features, most of them with weight zero at the optimum. The features come from
+a `ColumnSource`, which gives the means of all of them under a distribution ("pricing") and the columns of a few. The
+core's solver works on the columns of a working set; then all features are priced, and the violators that are the worst
+of their neighbourhood join the working set, the solver going on from its weights.
+
+The certificate covers every feature. The core offers a distribution p near the model q whose mixture with p~
+
+    p_t = (1 - t) p + t p~
+
+meets the constraints |p_t[f_j] - p~[f_j]| <= beta_j of the working set from some t on; pricing under p gives the t from
+which on it meets those of all features, since mixing makes each violation smaller by the factor 1 - t.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from sl1max._core._solver import Columns, Problem, Solver
+from sl1max.exceptions import ConvergenceWarning
+
+FEW = 30  # violators that may join the working set at once; more if many have a weight
+INNER_ROUNDS = 3  # of the core, between two pricings
+# Rounding error of a mean under a distribution, for features in [0, 1]: added to every violation.
+ROUNDING = 1e-14
+MAX_STALLED = 3  # pricings without a new feature or a smaller gap after which training ends
+
+
+class ColumnSource(Protocol):
+    """Features of the points of a sample space.
+
+    Attributes
+    ----------
+    group : int array of shape (n_features,)
+        Features next to each other that have the same number are neighbours, such as hinges with adjacent knots. Of
+        neighbours only local maxima of the violation join the working set.
+    """
+
+    group: np.ndarray
+
+    def means(self, mass: np.ndarray) -> np.ndarray:
+        """Mean of every feature under a distribution over the points."""
+
+    def columns(self, which: np.ndarray) -> np.ndarray:
+        """Columns of some features: an array (n_points, len(which)), column by column in memory."""
+
+
+class MatrixColumns:
+    """The columns of a dense or sparse matrix as a source of features."""
+
+    def __init__(self, matrix):
+        self._matrix = matrix.tocsc() if sparse.issparse(matrix) else np.asarray(matrix, float)
+        self.group = np.arange(matrix.shape[1])
+
+    def means(self, mass):
+        return self._matrix.T @ mass
+
+    def columns(self, which):
+        columns = self._matrix[:, which]
+        return np.asfortranarray(columns.toarray() if sparse.issparse(columns) else columns)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityFit:
+    """A distribution over a sample space.
+
+    Attributes
+    ----------
+    used : int array
+        Numbers of the features that have a weight.
+    weights : float array
+        Their weights.
+    scores : float array of shape (n_points,)
+        lam . f of every point.
+    log_z : float
+        ln sum_i q0_i exp(score_i), q0 summing to one.
+    objective : float
+        Minus the regularised gain over q0.
+    dual_gap : float
+        Certified upper bound on how far the objective is above its minimum.
+    n_iter : int
+        Rounds of the core.
+    n_pricings : int
+        How often all features were priced.
+    n_columns : int
+        Size of the working set at the end.
+    converged : bool
+    """
+
+    used: np.ndarray
+    weights: np.ndarray
+    scores: np.ndarray
+    log_z: float
+    objective: float
+    dual_gap: float
+    n_iter: int
+    n_pricings: int
+    n_columns: int
+    converged: bool
+
+
+def fit_density(
+    source: ColumnSource,
+    means: np.ndarray,
+    penalties: np.ndarray,
+    presence: np.ndarray,
+    q0: np.ndarray,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    warm_start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> DensityFit:
+    """Train a density to a certified duality gap over all features.
+
+    Parameters
+    ----------
+    source : ColumnSource
+    means, penalties : float arrays of shape (n_features,)
+        p~[f] and beta. A penalty of inf leaves the feature out.
+    presence, q0 : float arrays of shape (n_points,)
+        The distributions p~ and q0 over the points; each sums to one.
+    tol : float
+        Stop when the duality gap, in nats, is at most tol times the log of the number of points.
+    max_iter : int
+        Most rounds of the core.
+    warm_start : pair of arrays, optional
+        Numbers of features, and the weights to begin with.
+
+    Returns
+    -------
+    DensityFit
+
+    Warns
+    -----
+    ConvergenceWarning
+        The duality gap stayed above its target.
+    """
+    target = tol * np.log(max(len(q0), 2))
+    working = _WorkingSet(source, means, penalties, presence, q0, target)
+    violation = np.abs(means - source.means(q0)) - penalties
+    if warm_start is not None:
+        working.extend(*warm_start)
+    gap, n_pricings, n_stalled = np.inf, 1, 0
+    while True:
+        n_new = working.extend(_choose(violation, source.group, working))
+        status = working.run(min(INNER_ROUNDS, max_iter - working.n_iter))
+        p = working.distribution()
+        distance = np.abs(means - source.means(p)) + ROUNDING
+        n_pricings += 1
+        violation = distance - penalties
+        before, gap = gap, working.gap(_mixing(distance, penalties))
+        n_stalled = n_stalled + 1 if n_new == 0 and status != "running" and gap >= before else 0
+        if gap <= target or working.n_iter >= max_iter or n_stalled == MAX_STALLED:
+            break
+    if not gap <= target:
+        why = "max_iter was reached" if working.n_iter >= max_iter else "no further decrease is possible"
+        warnings.warn(
+            f"training did not converge: {why} at a duality gap of {gap:.3g}, above its target of {target:.3g}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return working.result(gap, n_pricings, bool(gap <= target))
+
+
+def _mixing(distance, penalties):
+    """The least t with (1 - t) distance <= penalties."""
+    outside = distance > penalties
+    return (1.0 - penalties[outside] / distance[outside]).max(initial=0.0)
+
+
+def _choose(violation, group, working):
+    """Violators that are greater than their neighbours, the worst of them."""
+    violation = np.where(working.member, -np.inf, violation)
+    padded = np.concatenate([[-np.inf], violation, [-np.inf]])
+    same = np.concatenate([[False], group[1:] == group[:-1], [False]])
+    left, right = (np.where(edge, side, -np.inf) for edge, side in ((same[:-1], padded[:-2]), (same[1:], padded[2:])))
+    found = np.flatnonzero((violation > 0) & (violation > left) & (violation >= right))
+    most = max(FEW, 2 * working.n_weights)
+    return found[np.argsort(-violation[found], kind="stable")[:most]]
+
+
+class _WorkingSet:
+    """Features with columns, and the core's solver for them."""
+
+    def __init__(self, source, means, penalties, presence, q0, target):
+        self._source, self._means, self._penalties = source, means, penalties
+        self._presence, self._q0, self._target = presence, q0, target
+        self._features = np.empty(0, int)
+        self._columns = np.empty((len(q0), 0), order="F")
+        self._solver = None
+        self._rounds_before = 0
+        self.member = ~np.isfinite(penalties)
+
+    @property
+    def n_iter(self):
+        return self._rounds_before + (0 if self._solver is None else self._solver.n_iter)
+
+    @property
+    def _lam(self):
+        return np.zeros(len(self._features)) if self._solver is None else self._solver.weights[0, :-1]
+
+    @property
+    def n_weights(self):
+        return np.count_nonzero(self._lam)
+
+    def extend(self, features, weights=0.0):
+        """Add features; returns how many. The solver goes on from its weights."""
+        if self._solver is not None and not len(features):
+            return 0
+        lam = np.append(self._lam, np.broadcast_to(weights, len(features)))
+        self._rounds_before = self.n_iter
+        self._features = np.append(self._features, features).astype(int)
+        self._columns = np.concatenate([self._columns, self._source.columns(features)], axis=1).T.copy().T
+        self.member[features] = True
+        n_points, n_columns = self._columns.shape
+        columns = Columns(n_points, n_columns, None, None, self._columns.ravel(order="F"))
+        means, penalties = self._means[self._features], self._penalties[self._features]
+        problem = Problem(columns, means[None], penalties[None], self._presence[None], self._q0, pooled=True)
+        start = np.flatnonzero(lam)
+        warm_start = np.zeros(len(start), np.int32), start.astype(np.int32), lam[start], np.zeros(1)
+        # Rounds go on until the gap over all features is small: that of the working set must be smaller.
+        self._solver = Solver(problem, tol=0.1 * self._target, objective_zero=1.0, warm_start=warm_start, tight=False)
+        return len(features)
+
+    def run(self, n_rounds):
+        return self._solver.run(n_rounds)
+
+    def distribution(self):
+        """The p that the gap is proved with, before mixing."""
+        flow = self._solver.certificate_flow()[0]
+        return flow / flow.sum()
+
+    def gap(self, mixing):
+        """The gap when features outside the working set call for this much mixing."""
+        return self._solver.dual_gap_at(mixing)
+
+    def result(self, gap, n_pricings, converged):
+        order = np.argsort(self._features)
+        order = order[self._lam[order] != 0]
+        used, weights = self._features[order], self._lam[order]
+        scores = self._columns[:, order] @ weights
+        shift = scores.max()
+        log_z = shift + np.log(self._q0 @ np.exp(scores - shift))
+        return DensityFit(
+            used=used,
+            weights=weights,
+            scores=scores,
+            log_z=float(log_z),
+            objective=float(log_z - weights @ self._means[used] + np.abs(weights) @ self._penalties[used]),
+            dual_gap=float(gap),
+            n_iter=self.n_iter,
+            n_pricings=n_pricings,
+            n_columns=len(self._features),
+            converged=converged,
+        )
