@@ -7,9 +7,9 @@ written. The estimators need scikit-learn; they are imported when asked for.
 from sl1max.species._lambdas import LambdasModel, read_lambdas
 from sl1max.species._swd import SWDTable, read_swd
 
-__all__ = ["LambdasModel", "MaxentFeatures", "SWDTable", "read_lambdas", "read_swd"]
+__all__ = ["LambdasModel", "MaxentFeatures", "SWDTable", "SpeciesModel", "read_lambdas", "read_swd"]
 
-_LAZY = {"MaxentFeatures": "sl1max.species._transformer"}
+_LAZY = {"MaxentFeatures": "sl1max.species._transformer", "SpeciesModel": "sl1max.species._model"}
 
 
 def __getattr__(name):

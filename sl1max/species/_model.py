@@ -1,0 +1,418 @@
+"""Species distribution models as a scikit-learn classifier: presences against a background."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import roc_auc_score
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from sl1max._data.binned import BinnedPoints, FeatureColumns
+from sl1max._data.covariates import FROM_DTYPE, Covariates
+from sl1max._data.feature_table import (
+    CATEGORY,
+    LINEAR,
+    FeatureTable,
+    choose_classes,
+    default_betas,
+    expand,
+    means_and_penalties,
+)
+from sl1max._data.inputs import check_options, read_sample_weight
+from sl1max.model._explain import make_table
+from sl1max.species._lambdas import OUTPUTS, LambdasModel
+from sl1max.species._transformer import encode_covariates, open_covariates
+from sl1max.training._density import fit_density
+
+MISSING = ("error", "drop")
+SAME = 1e-10  # relative difference of raw values that are equal but for rounding
+
+
+class SpeciesModel(ClassifierMixin, BaseEstimator):
+    """Maxent: the distribution of maximum entropy over a background, from presences.
+
+    The model of the Java program Maxent 3.4.4 at its default settings, trained to a certified optimum. Points of the
+    background with weights are the sample space; presences whose covariates equal no background point are added to it.
+
+    Parameters
+    ----------
+    features : str
+        "auto" or letters out of "lqpht": linear, quadratic, product, hinge, threshold. "auto", by the number of
+        presences: linear; quadratic from 10; hinge from 15; product from 80. Categories always have indicators.
+    beta_multiplier : float
+        Factor of all penalties.
+    output : {"cloglog", "logistic", "raw", "cumulative"}
+        What `predict_suitability` gives.
+    clamp : bool
+        In predictions, keep covariates, then features, within their range in training.
+    categorical_features : "from_dtype", None or list
+        Which columns are categories: those of a frame that are not numbers, none, or those listed, by number, by name
+        or as a mask.
+    beta_lqp, beta_categorical, beta_threshold, beta_hinge : float, optional
+        The constant of a class of features, in place of the default, which depends on the number of presences.
+    remove_duplicates : bool
+        Keep one of the presences that have equal covariates.
+    missing : {"error", "drop"}
+        Refuse rows with missing values; or leave them out of training, and predict nan for them.
+    tol : float
+        Stop when the duality gap, in nats, is at most tol times the log of the number of points.
+    max_iter : int
+        Most rounds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; the second is that of presences.
+    model_ : LambdasModel
+    gain_ : float
+        Regularised training gain.
+    unregularized_gain_ : float
+    entropy_ : float
+        Of the raw distribution over the sample space.
+    dual_gap_ : float
+        Certified upper bound on how far gain_ is below its maximum.
+    converged_ : bool
+    n_iter_ : int
+    n_presences_ : float
+        The number of presences, or the sum of their weights.
+    n_background_ : float
+        The number of points of the sample space, or the sum of their weights.
+    n_features_expanded_ : int
+        How many features there were to choose from.
+    features_ : Table
+        The features with a weight: their name, weight, range and penalty.
+    feature_classes_ : str
+        Letters of the feature classes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sl1max.species import SpeciesModel
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.uniform(0, 10, (500, 1)), rng.normal(7, 1, (40, 1))])
+    >>> y = np.arange(540) >= 500
+    >>> model = SpeciesModel().fit(X, y)
+    >>> model.predict_suitability([[2.0], [7.0]]).round(1)
+    array([0. , 0.8])
+    """
+
+    def __init__(
+        self,
+        features: str = "auto",
+        *,
+        beta_multiplier: float = 1.0,
+        output: str = "cloglog",
+        clamp: bool = True,
+        categorical_features: Any = FROM_DTYPE,
+        beta_lqp: float | None = None,
+        beta_categorical: float | None = None,
+        beta_threshold: float | None = None,
+        beta_hinge: float | None = None,
+        remove_duplicates: bool = False,
+        missing: str = "error",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ):
+        self.features = features
+        self.beta_multiplier = beta_multiplier
+        self.output = output
+        self.clamp = clamp
+        self.categorical_features = categorical_features
+        self.beta_lqp = beta_lqp
+        self.beta_categorical = beta_categorical
+        self.beta_threshold = beta_threshold
+        self.beta_hinge = beta_hinge
+        self.remove_duplicates = remove_duplicates
+        self.missing = missing
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = self.missing == "drop"
+        return tags
+
+    # Training
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the model.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_covariates)
+            Covariates of background points and presences.
+        y : array of shape (n_rows,)
+            Two labels; the greater one, such as 1 or True, is that of presences.
+        sample_weight : array of shape (n_rows,), optional
+            Weight 2 is the same as having the row twice: a presence counts twice, a background point has twice the
+            default probability.
+
+        Returns
+        -------
+        SpeciesModel
+            Itself.
+        """
+        self._check_options()
+        V, presence, weight = self._read_training_set(X, y, sample_weight)
+        background, presences = V[~presence], V[presence]
+        n = weight[presence].sum()
+        classes = choose_classes(self.features, n)
+        space = _SampleSpace(background, weight[~presence], presences, weight[presence])
+        points = BinnedPoints(space.points)
+        table = expand(points.points, presences, classes, list(self.covariates_.categories), points.values)
+        betas = default_betas(
+            n,
+            classes,
+            self.beta_multiplier,
+            lqp=self.beta_lqp,
+            categorical=self.beta_categorical,
+            threshold=self.beta_threshold,
+            hinge=self.beta_hinge,
+        )
+        means, penalties = means_and_penalties(table, presences, betas, weight[presence])
+        if "l" not in classes:
+            penalties[table.kind == LINEAR] = np.inf
+        fit = fit_density(
+            FeatureColumns(table, points),
+            means,
+            penalties,
+            space.presence,
+            space.weight / space.weight.sum(),
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        self._keep(table, means, penalties, space, fit)
+        self.n_presences_, self.feature_classes_, self.n_features_expanded_ = n, classes, len(table)
+        return self
+
+    def _check_options(self):
+        if self.output not in OUTPUTS:
+            raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
+        if self.missing not in MISSING:
+            raise ValueError(f'missing must be "error" or "drop", got {self.missing!r}')
+        if not self.beta_multiplier > 0:
+            raise ValueError(f"beta_multiplier must be positive, got {self.beta_multiplier!r}")
+        check_options(tol=self.tol, max_iter=self.max_iter)
+
+    def _read_training_set(self, X, y, sample_weight):
+        if y is None:
+            raise ValueError("SpeciesModel requires y to be passed, but the target y is None")
+        X = open_covariates(self, X, reset=True, allow_missing=self._allows_missing)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) != 2:
+            kind = "Only binary classification is supported. " if len(self.classes_) > 2 else ""
+            raise ValueError(
+                f"{kind}y must hold two labels, one class for presences and one for the background, not "
+                f"{len(self.classes_)} class{'es' if len(self.classes_) > 1 else ''}"
+            )
+        self.covariates_ = Covariates.of(X, self.categorical_features)
+        V = encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
+        weight = read_sample_weight(sample_weight, len(V))
+        kept = (weight > 0) & ~np.isnan(V).any(axis=1)
+        presence = codes == 1
+        if self.remove_duplicates:
+            kept[presence & kept] &= _is_first(V[presence & kept])
+        for label, rows in zip(self.classes_, (~presence, presence), strict=True):
+            if not (kept & rows).any():
+                raise ValueError(f"the class {label!s} has no row that has a weight and no missing value")
+        return V[kept], presence[kept], weight[kept]
+
+    @property
+    def _allows_missing(self):
+        return self.missing == "drop"
+
+    def _keep(self, table, means, penalties, space, fit):
+        total = space.weight.sum()
+        score = fit.scores - fit.scores.max()
+        mass = np.exp(score)
+        density_normalizer = space.weight @ mass
+        raw = mass / density_normalizer
+        entropy = -(space.weight * raw) @ (score - np.log(density_normalizer))
+        raw_values, cumulative_values = _cumulate(raw, space.weight)
+        shown = np.flatnonzero(np.isin(table.kind, (LINEAR, CATEGORY)))
+        shown = np.union1d(shown, fit.used)
+        weights = np.zeros(len(table))
+        weights[fit.used] = fit.weights
+        self.model_ = LambdasModel(
+            self.covariates_,
+            table[shown],
+            weights[shown],
+            float(fit.scores.max()),
+            float(density_normalizer),
+            float(total),
+            float(entropy),
+            raw_values,
+            cumulative_values,
+        )
+        used: FeatureTable = table[fit.used]
+        self.features_ = make_table(
+            feature=np.array(used.term_names(self.covariates_.names), str),
+            weight=fit.weights,
+            low=used.low,
+            high=used.high,
+            penalty=penalties[fit.used],
+        )
+        self.gain_ = -fit.objective
+        self.unregularized_gain_ = float(fit.weights @ means[fit.used] - fit.log_z)
+        self.entropy_ = self.model_.entropy
+        self.dual_gap_, self.converged_, self.n_iter_ = fit.dual_gap, fit.converged, fit.n_iter
+        self.n_background_ = float(total)
+
+    # Predictions
+
+    def _score(self, X):
+        check_is_fitted(self)
+        X = open_covariates(self, X, reset=False, allow_missing=self._allows_missing)
+        V = encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
+        return self.model_.score(V, clamp=self.clamp)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """ln(raw e^H) - ln ln 2, H the entropy: 0 where the cloglog output is 1/2.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+        """
+        score = self._score(X)
+        return self.model_.decide(score)
+
+    def predict_suitability(self, X: Any, output: str | None = None) -> np.ndarray:
+        """The prediction of Maxent, larger where conditions suit the species better.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+        output : {"cloglog", "logistic", "raw", "cumulative"}, optional
+            Instead of that of the model. See `LambdasModel.predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+        """
+        score = self._score(X)
+        return self.model_.transform_score(score, self.output if output is None else output)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of absence and of presence: the cloglog output, or the logistic one if ``output`` is that.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+
+        Returns
+        -------
+        ndarray of shape (n_points, 2)
+        """
+        presence = self.predict_suitability(X, "logistic" if self.output == "logistic" else "cloglog")
+        return np.column_stack([1 - presence, presence])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label of presences where the cloglog output is above 1/2.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+        """
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Area under the ROC curve: how often a presence is predicted above a background point or absence.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+        y : array of shape (n_points,)
+        sample_weight : array of shape (n_points,), optional
+
+        Returns
+        -------
+        float
+        """
+        decision = self.decision_function(X)
+        return float(roc_auc_score(np.asarray(y) == self.classes_[1], decision, sample_weight=sample_weight))
+
+    def to_lambdas(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a .lambdas file, which the Java program reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self)
+        self.model_.to_lambdas(path)
+
+
+def _cumulate(raw, weight):
+    """Distinct raw values, ascending, and the percentage of the mass at points with at most that value."""
+    order = np.argsort(raw, kind="stable")
+    cumulative = np.cumsum((weight * raw)[order])
+    raw = raw[order]
+    last = np.append(np.diff(raw) > SAME * raw[1:], True)
+    return raw[last], cumulative[last] * (100 / cumulative[-1])
+
+
+class _SampleSpace:
+    """The points of the background and the presences that equal none of them.
+
+    Attributes
+    ----------
+    points : float array of shape (n_points, n_covariates)
+    weight : float array of shape (n_points,)
+        q0, not normalised: an added presence has its own weight.
+    presence : float array of shape (n_points,)
+        The distribution of the presences over the points; sums to one.
+    """
+
+    def __init__(self, background, background_weight, presences, presence_weight):
+        place = _find_rows(presences, background)
+        added = place < 0
+        self.points = np.concatenate([background, presences[added]])
+        self.weight = np.concatenate([background_weight, presence_weight[added]])
+        place[added] = len(background) + np.arange(np.count_nonzero(added))
+        self.presence = np.bincount(place, presence_weight / presence_weight.sum(), len(self.points))
+
+
+def _find_rows(rows, among):
+    """The number of the first equal row of another matrix, -1 if there is none."""
+    candidates = np.arange(len(among))
+    for j in range(rows.shape[1]):
+        candidates = candidates[np.isin(among[candidates, j], rows[:, j])]
+    place = {}
+    for i in candidates.tolist():
+        place.setdefault(_key(among[i]), i)
+    return np.array([place.get(_key(row), -1) for row in rows], int)
+
+
+def _is_first(rows):
+    """Whether a row is the first of those that equal it."""
+    seen = set()
+    return np.array([not (_key(row) in seen or seen.add(_key(row))) for row in rows], bool)
+
+
+def _key(row):
+    return (row + 0.0).tobytes()  # 0.0 for -0.0
