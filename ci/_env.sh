@@ -1,6 +1,6 @@
 # Sourced by the scripts beside it. Goes to the top of the checkout and gives them:
 #   say, step          announce a step; announce, run and time it
-#   make_environment   .venv with everything to build, test and check; made anew when pyproject.toml changes
+#   make_environment   .venv with everything to build, test and check; made anew when its requirements change
 #   build_wheel DIR [SETTING...]   the wheel of this checkout in build/DIR/wheel, with meson settings if any
 #   install_wheel      build it and install it in .venv
 #   in_asv_bench       run a command in asv_bench/
@@ -60,17 +60,16 @@ wanted = settings["build-system"]["requires"] + project["dependencies"] + extras
 print("\n".join(sorted(set(wanted))))'
 
 make_environment() {
-    local python stamp
+    local python wanted
     command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ||
         fail "needs a C compiler (Debian, Ubuntu: apt install gcc)"
-    stamp=$(cksum <pyproject.toml)
-    if ! "$venv/bin/python" -c '' 2>/dev/null || [ "$(cat "$venv/stamp" 2>/dev/null)" != "$stamp" ]; then
-        python=$(find_python)
+    python=$(find_python)
+    wanted=$("$python" -c "$requirements")
+    if ! "$venv/bin/python" -c '' 2>/dev/null || [ "$(cat "$venv/installed.txt" 2>/dev/null)" != "$wanted" ]; then
         echo "making .venv with $("$python" --version)"
         "$python" -m venv --clear "$venv"
-        "$venv/bin/python" -c "$requirements" >"$venv/requirements.txt"
-        "$venv/bin/python" -m pip install --quiet --requirement "$venv/requirements.txt"
-        echo "$stamp" >"$venv/stamp"
+        "$venv/bin/python" -m pip install --quiet --requirement <(echo "$wanted")
+        echo "$wanted" >"$venv/installed.txt"
     fi
     PATH=$venv/bin:$PATH
     echo "$(python --version), $(${CC:-cc} --version | head -n 1)"

@@ -428,11 +428,10 @@ def _relevant_scores(truth, scores, measure):
 
 
 def _mean_over_rows(of_rows, y_true, scores, labels):
-    """Mean over the examples of ``of_rows(relevant, n_at_least, hits_at_least)``, each of shape (rows,
-    n_classes).
+    """Mean over the examples of ``of_rows(relevant, n_at_least, hits_at_least)``.
 
-    In order of rising score: whether the cell is relevant, and how many cells and how many relevant cells of
-    its row score at least as high.
+    The arrays have shape (rows, n_classes), in order of rising score: whether the cell is relevant, and how many
+    cells and how many relevant cells of its row score at least as high.
     """
     truth, scores = _check_inputs(y_true, scores, labels)
     n_samples, n_classes = scores.shape

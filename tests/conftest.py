@@ -16,9 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The same examples in every run, or new ones: `pytest --hypothesis-profile=random`, `ci/test random`.
 settings.register_profile(
     "sl1max", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("random", settings.get_profile("sl1max"), derandomize=False, print_blob=True)
 settings.load_profile("sl1max")
 
 

@@ -260,8 +260,10 @@ def _warn_unconverged(model, statuses, unpenalised):
 
 
 def _warn_separated(model, statuses, extent):
-    """Without a penalty separable data take weights to infinity: the loss of a conditional model falls to zero with
-    them, the probability of some examples does in the others."""
+    """Warn if unpenalised weights of separable data have grown towards infinity.
+
+    The loss of a conditional model then falls to zero, in the other models the probability of some examples does.
+    """
     targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
     gone = np.atleast_1d(model.objective) <= targets if model.distribution == "conditional" else False
     far = (np.abs(model.weights) * extent).max() > FAR if model.weights.nnz else False
