@@ -9,7 +9,7 @@ from pathlib import Path
 ASV_BENCH = Path(__file__).resolve().parents[2] / "asv_bench"
 COMMANDS = ("train", "predict", "evaluate", "inspect", "reproduce")
 SHOWN = (1e-3, 1e-6)  # relative sub-optimalities in the table of the problems
-PEERS = ("peers_where", "peers_ratios", "peers_problems", "peers_bars", "peers_plots", "peers_solvers")
+PEERS = ("peers_where", "peers_ratios", "peers_problems", "peers_plots", "peers_solvers")
 NOTHING = "*No measurements are kept in this version: `ci/bench peers` makes them.*"
 
 
@@ -40,13 +40,12 @@ def peers(docs):
     results = json.loads(file.read_text(encoding="utf-8"))
     folder = docs / "_generated" / "peers"
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [problem_rows(report, results), report.bar_rows(results), *map(report.solver_rows, results)]
-    problems, bars, *solvers = (report.format_table(*table, markdown=True) for table in tables)
+    tables = [problem_rows(report, results), *map(report.solver_rows, results)]
+    problems, *solvers = (report.format_table(*table, markdown=True) for table in tables)
     parts = (
         where(results),
         plot_ratios(report, results, folder),
         problems,
-        bars,
         "\n\n".join(plot_problem(report, result, folder) for result in results),
         "\n\n".join(solvers),
     )
