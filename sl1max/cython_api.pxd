@@ -1,64 +1,69 @@
-"""The public C interface: what other compiled code may rely on.
+"""The public C interface of sl1max: train models and compute scores from Cython or C.
 
     from sl1max cimport cython_api
 
-From C the same functions are found in `sl1max.cython_api.__pyx_capi__`, a dict of capsules whose names are their
-signatures. This file stands alone. Functions may be added to it; those that are here keep their signatures and the
-constants their values (tests/cython_api.txt holds both, and a test compares).
+In C, the functions are capsules in the dict `sl1max.cython_api.__pyx_capi__`. The name of a capsule is the signature
+of its function. This file includes no other file. Functions may be added; existing signatures and the values of
+constants do not change (a test compares them with tests/cython_api.txt).
 
 Rules for all functions
 -----------------------
-- None raises, and none needs the GIL to be held. `columns_*`, `solver_new`, `solver_set_*` and `*_free` take it while
-  they work; all others run without.
-- Arguments are checked. A status below zero is an error, `status_message` says which; where it is an argument's,
-  nothing was changed.
-- Arrays are the caller's: C-contiguous, read only (those named *_out are written), by reference unless said otherwise.
-  They stay alive and unchanged until the handle is freed or given others.
-- A handle is used by one thread at a time: solver_step returns IN_USE where another thread is at work on it. Solvers
-  that share columns may run in threads of their own.
+- No function raises. No function needs the GIL. `columns_*`, `solver_new`, `solver_set_*` and `*_free` acquire the
+  GIL while they run; all other functions do not.
+- Arguments are validated. A negative status is an error; `status_message` returns its text. A function that rejects an
+  argument changes nothing.
+- Arrays belong to the caller. They are C-contiguous and read only, except arguments named *_out, which are written.
+  They are not copied unless stated. The caller keeps them alive and unchanged until the handle is freed or receives
+  other arrays.
+- One thread at a time may use a handle: solver_step returns IN_USE while another thread uses the solver. Solvers that
+  share columns may run in different threads.
 
-A problem
----------
-Examples i, features j and blocks c, one for each class that has weights of its own. A cell (c, i) has the score
+Problem
+-------
+i is an example, j a feature, c a class block: a class with its own weights. A cell (c, i) has the score
 
     score[c, i] = sum_j weights[c, j] X[i, j] + intercept[c] + offset[c, i]
 
-and minimised is, over weights and intercepts,
+The solver minimises over weights and intercepts
 
     sum_g w_g ln Z_g - sum_ci p(c, i) (score[c, i] - offset[c, i]) + sum_cj beta[c, j] |weights[c, j]|
 
-    POOLED         one Z = sum_ci mass[i] exp(score[c, i]), w = 1. target[c, i] = p(c, i) is a distribution over the
-                   cells and sums to one; mass is the base measure, e.g. all ones. One block: a class-conditional model;
-                   more: a joint one.
-    CONDITIONAL    Z_i = sum_c exp(score[c, i]), w_i = mass[i], which sum to one; p(c, i) = mass[i] target[c, i], where
-                   target[c, i] is the share of class c in example i; they sum to one over c. Multinomial regression.
-    LOGISTIC       one block, Z_i = 1 + exp(score[i]), otherwise the same; target[i], in [0, 1], is the class's share.
+The normaliser determines Z_g, w_g and p:
 
-sl1max.Solver is the same from Python; README.md and tests/cython_example show how to use either.
+    POOLED         one Z = sum_ci mass[i] exp(score[c, i]), w = 1. target[c, i] = p(c, i) is a distribution over the
+                   cells and sums to one. mass is the base measure, e.g. all ones. One block is a class-conditional
+                   model, several blocks are a joint model.
+    CONDITIONAL    Z_i = sum_c exp(score[c, i]), w_i = mass[i]; mass sums to one. p(c, i) = mass[i] target[c, i], where
+                   target[c, i] is the share of class c in example i and sums to one over c. This is multinomial
+                   logistic regression.
+    LOGISTIC       one block, Z_i = 1 + exp(score[i]), w_i and p as for CONDITIONAL. target[i], in [0, 1], is the share
+                   of the class in example i.
+
+sl1max.Solver offers the same in Python. tests/cython_example uses this interface.
 """
 
-# Status of a solver, and errors.
+# Status of a solver, and errors
 cdef enum:
-    RUNNING = 0             # more steps will bring more
+    RUNNING = 0             # the solver can make further steps
     CONVERGED = 1           # dual_gap <= tol * objective_zero
-    STALLED = 2             # no further decrease in floating point, though the gap is above its target
-    INTERRUPTED = 3         # the stop flag was seen; the solver may go on
+    STALLED = 2             # floating point allows no further decrease, and the gap exceeds its target
+    INTERRUPTED = 3         # the stop flag was set; further steps are possible
     OK = 0
 
     OUT_OF_MEMORY = -1
     NULL_POINTER = -2
-    BAD_SHAPE = -3          # a size below one, or a number of blocks that does not go with the normaliser
-    BAD_INDPTR = -4         # does not start at 0, or falls
-    BAD_INDEX = -5          # an index out of range, or not above the one before it
-    BAD_VALUE = -6          # a value that is NaN, infinite or beyond 1e100; or, SEQUENTIAL, outside [0, 1]
-    BAD_TARGET = -7         # negative or NaN, a wrong sum, or a block without examples where it has an intercept
+    BAD_SHAPE = -3          # a size below one, or a number of blocks that the normaliser does not allow
+    BAD_INDPTR = -4         # does not start at 0, or decreases
+    BAD_INDEX = -5          # an index out of range, or not greater than its predecessor
+    BAD_VALUE = -6          # a value that is NaN, infinite or above 1e100 in size; SEQUENTIAL: outside [0, 1]
+    BAD_TARGET = -7         # negative or NaN, a wrong sum, or a block with an intercept but no examples
     BAD_MASS = -8           # negative or NaN, or a wrong sum
     BAD_BETA = -9           # negative or NaN
     BAD_OFFSET = -10        # NaN or infinite
     BAD_WEIGHT = -11        # NaN or infinite
-    BAD_OPTION = -12        # an unknown normaliser or algorithm, tol not positive, a negative number of steps
-    FAILED = -13            # Ctrl-C while the GIL was held, which Python will see again; or an error that should not be
-    IN_USE = -14            # another thread is at work on the solver; nothing was done
+    BAD_OPTION = -12        # an unknown normaliser or algorithm, tol <= 0, or a negative number of steps
+    FAILED = -13            # Ctrl-C while the GIL was held (Python raises it later), or an internal error
+    IN_USE = -14            # another thread uses the solver; nothing was done
 
 # Normalisers
 cdef enum:
@@ -68,8 +73,8 @@ cdef enum:
 
 # Algorithms
 cdef enum:
-    NEWTON = 0              # a step is a round of sweeps and Newton steps over a working set
-    SEQUENTIAL = 1          # a step is one update of one weight, as in the paper; for values in [0, 1]
+    NEWTON = 0              # a step is one round of sweeps and Newton steps over a working set
+    SEQUENTIAL = 1          # a step is one update of one weight, as in the paper; needs values in [0, 1]
 
 cdef struct columns_handle
 cdef struct solver_handle
@@ -78,11 +83,11 @@ cdef struct solver_handle
 cdef const char* status_message(int status) noexcept nogil
 
 
-# Examples. `values` NULL: all ones. Indices ascend within a column (csc) or row (csr) and occur once.
+# Examples. If `values` is NULL, all values are one. Indices increase strictly within a column (csc) or row (csr).
 #
-# columns_csc refers to the three arrays. columns_csr makes columns of its own (12 bytes for each nonzero, 4 where
-# values is NULL) and no longer needs the arrays when it returns. Either is freed with columns_free, at any time: a
-# solver keeps what it needs.
+# columns_csc refers to the three arrays. columns_csr copies them into columns (12 bytes per nonzero; 4 if values is
+# NULL); the caller may free the arrays after it returns. columns_free may be called before the solvers are freed: they
+# keep what they need. The arrays of columns_csc must stay alive as long as one of these solvers.
 
 cdef int columns_csc(columns_handle** columns_out, int n_samples, int n_features, const long long* indptr,
                      const int* indices, const double* values) noexcept nogil
@@ -90,17 +95,17 @@ cdef int columns_csc(columns_handle** columns_out, int n_samples, int n_features
 cdef int columns_csr(columns_handle** columns_out, int n_samples, int n_features, const long long* indptr,
                      const int* indices, const double* values) noexcept nogil
 
-# columns_index_rows keeps a copy by rows beside the columns, as large as that of columns_csr: for solvers made after it
-# a look at all features is two to three times as fast from some ten thousand rows on.
+# columns_index_rows adds a copy by rows, as large as that of columns_csr. Solvers created afterwards compute all
+# gradients two to three times as fast if there are more than some ten thousand rows.
 
 cdef int columns_index_rows(columns_handle* columns) noexcept nogil
 
 cdef void columns_free(columns_handle* columns) noexcept nogil
 
 
-# A solver at weights zero. target (n_blocks, n_samples), mass (n_samples,), beta (n_blocks, n_features), offset
-# (n_blocks, n_samples) or NULL. beta is copied, since the core keeps it beside the intercept's: 0 leaves a weight
-# unpenalised, INFINITY leaves it out. `intercept`: give every block an unpenalised constant.
+# solver_new creates a solver with all weights zero. Shapes: target (n_blocks, n_samples), mass (n_samples,), beta
+# (n_blocks, n_features), offset (n_blocks, n_samples) or NULL. beta is copied. A weight with beta 0 is not penalised; a
+# weight with beta INFINITY stays zero. `intercept` adds an unpenalised intercept to every block.
 
 cdef int solver_new(solver_handle** solver_out, const columns_handle* columns, int n_blocks, int normalizer,
                     bint intercept, const double* target, const double* mass, const double* beta,
@@ -109,17 +114,19 @@ cdef int solver_new(solver_handle** solver_out, const columns_handle* columns, i
 cdef void solver_free(solver_handle* solver) noexcept nogil
 
 
-# At most n steps; 0 brings objective and gap up to date. Returns RUNNING, CONVERGED, STALLED, INTERRUPTED or an error.
-# Ctrl-C is not looked at: keep n small and ask Python between two calls, or let another thread set stop[0], which is
-# read every 20 million nonzeros or so (NULL: none).
+# solver_step makes at most n steps; n = 0 only updates objective and gap. It returns RUNNING, CONVERGED, STALLED,
+# INTERRUPTED or an error. It does not check for Ctrl-C: use a small n and call PyErr_CheckSignals between calls, or let
+# another thread set stop[0], which is read about every 20 million nonzeros. stop may be NULL.
 
 cdef int solver_step(solver_handle* solver, long long n, const int* stop) noexcept nogil
 
 
-# Changes. The solver keeps its weights and goes on from them; no columns are copied, empirical means are computed anew.
-# set_target: NULL stands for the array that the solver has, so that arrays changed in place need no other call than
-# (NULL, NULL). set_offset: NULL takes the offset away. set_weights: intercept NULL: zeros; weights with infinite beta
-# stay zero.
+# Changes of the problem. The solver keeps its weights and continues from them. No columns are copied; empirical means
+# are computed again.
+#
+# solver_set_target: NULL means the array that the solver has. After changing the arrays in place, call it with
+# (NULL, NULL). solver_set_offset: NULL removes the offset. solver_set_weights: if intercept is NULL, the intercepts
+# become zero; weights with infinite beta stay zero.
 
 cdef int solver_set_target(solver_handle* solver, const double* target, const double* mass) noexcept nogil
 
@@ -130,9 +137,9 @@ cdef int solver_set_offset(solver_handle* solver, const double* offset) noexcept
 cdef int solver_set_weights(solver_handle* solver, const double* weights, const double* intercept) noexcept nogil
 
 
-# Reading. weights_out (n_blocks, n_features), intercept_out (n_blocks,). The numbers are NaN (n_iter: -1) for NULL; the
-# first three and ln Z also before the first step and between a change or interruption and the next one. log_z is NaN
-# unless POOLED.
+# Results. Shapes: weights_out (n_blocks, n_features), intercept_out (n_blocks,). For a NULL solver the numbers are NaN
+# (n_iter: -1). objective, dual_gap and log_z are also NaN before the first step, and after a change or an
+# interruption until the next step. log_z is NaN unless the normaliser is POOLED.
 
 cdef int solver_weights(const solver_handle* solver, double* weights_out) noexcept nogil
 
@@ -149,8 +156,8 @@ cdef double solver_objective_zero(const solver_handle* solver) noexcept nogil
 cdef long long solver_n_iter(const solver_handle* solver) noexcept nogil
 
 
-# Scores, offsets included. Of the solver's own examples: scores_out (n_blocks, n_samples). Of other rows: scores_out
-# (n_rows, n_blocks), offset the same or NULL; their indices need not ascend.
+# Scores, offsets included. solver_scores: the training examples; scores_out (n_blocks, n_samples). solver_score_csr:
+# other rows; scores_out (n_rows, n_blocks), offset of the same shape or NULL; indices may be unsorted.
 
 cdef int solver_scores(const solver_handle* solver, double* scores_out) noexcept nogil
 
@@ -158,14 +165,14 @@ cdef int solver_score_csr(const solver_handle* solver, int n_rows, const long lo
                           const double* values, const double* offset, double* scores_out) noexcept nogil
 
 
-# The bounds on the change of the objective when a weight lam becomes lam + delta, and the delta that minimises each, in
-# closed form. p is the feature's empirical mean, q its mean under the model. gain_out (may be NULL) gets the decrease
-# that the bound promises. NaN where an argument is NaN or out of range: beta < 0, curvature < 0, reach <= 0, and for
-# the paper's bound p or q outside [0, 1].
+# Single steps. A weight changes from lam to lam + delta. *_bound returns an upper bound of the change of the objective,
+# *_delta the delta that minimises this bound, in closed form. p is the empirical mean of the feature, q its mean under
+# the model. gain_out (may be NULL) receives the decrease that the bound guarantees. The result is NaN if an argument is
+# NaN or out of range: beta < 0, curvature < 0, reach <= 0, and for paper_* p or q outside [0, 1].
 #
-# paper_*: values in [0, 1], every normaliser; exact for binary features under one Z. concordant_*: any values;
-# curvature is the second derivative of the loss along the weight, reach the largest |X[i, j]| or, POOLED, the range
-# of the column.
+# paper_*: for values in [0, 1] and every normaliser; exact for binary features under one Z. concordant_*: for any
+# values. curvature is the second derivative of the loss with respect to the weight. reach is the largest |X[i, j]| of
+# the column; for POOLED, the range of the column.
 
 cdef double paper_bound(double delta, double p, double q, double beta, double lam) noexcept nogil
 
