@@ -1,12 +1,12 @@
-# Sourced by the scripts beside it. Goes to the top of the checkout and gives them:
+# Sourced by the other scripts. Changes to the top of the checkout and defines:
 #   say, step          announce a step; announce, run and time it
-#   make_environment   .venv with everything to build, test and check; made anew when its requirements change
-#   build_wheel DIR [SETTING...]   the wheel of this checkout in build/DIR/wheel, with meson settings if any
+#   make_environment   create .venv with all build and test dependencies; again when the list of these changes
+#   build_wheel DIR [SETTING...]   build the wheel in build/DIR/wheel, with optional meson settings
 #   install_wheel      build it and install it in .venv
 #   in_asv_bench       run a command in asv_bench/
-#   run_asv [...]      check the asv suite and run each benchmark once, on the installed package; arguments go to asv
+#   run_asv [...]      check the asv suite and run each benchmark once on the installed package; arguments go to asv
 #
-# PYTHON names the Python to make .venv with; without it, the first on PATH that will do.
+# PYTHON names the interpreter for .venv. The default is the first suitable one on PATH.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -47,10 +47,10 @@ find_python() {
             return
         fi
     done
-    fail "needs Python 3.11 or later with its venv module and C headers (Debian, Ubuntu: apt install python3-venv python3-dev); ${PYTHON:-none on PATH} will not do"
+    fail "needs Python 3.11 or later with its venv module and C headers (Debian, Ubuntu: apt install python3-venv python3-dev); not suitable: ${PYTHON:-all on PATH}"
 }
 
-# What pyproject.toml asks for: to build, to run, and the extras of the tests.
+# Print the dependencies in pyproject.toml: build, run time, and the extras for tests.
 requirements='import tomllib
 with open("pyproject.toml", "rb") as file:
     settings = tomllib.load(file)

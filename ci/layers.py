@@ -1,7 +1,7 @@
 """Check that every module imports only from the layers below its own.
 
-Imports of .py files are checked by import-linter, cimports and imports of .pyx and .pxd files here, both against the
-list of layers in pyproject.toml.
+import-linter checks the imports of .py files. This script checks the imports and cimports of .pyx and .pxd files. Both
+use the list of layers in pyproject.toml.
 """
 
 import re
@@ -45,7 +45,7 @@ def compiled_imports(package):
 
 
 def find_cycle(edges):
-    """Modules that import each other in a circle, or an empty list."""
+    """The modules of an import cycle, or an empty list."""
     below, done = {}, set()
     for importer, imported in edges:
         below.setdefault(importer, set()).add(imported)
@@ -65,7 +65,7 @@ def find_cycle(edges):
 
 
 def check_compiled(package, numbers):
-    """One line for each wrong import of a Cython file."""
+    """One line for each forbidden import of a Cython file."""
     edges = list(compiled_imports(package))
     problems = []
     for importer, imported in edges:

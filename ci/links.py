@@ -1,7 +1,8 @@
-"""Check a built site without a network: every link to a page, a file or a place in a page has its target there.
+"""Check the links of a built site without network access.
 
-Links with a scheme (https:, mailto:) are counted, not followed; files that a page loads by itself (scripts, styles,
-images) must not have one, so that the site can be read offline.
+Every link to a page, a file or an anchor must have a target in the site. Links with a scheme (https:, mailto:) are
+counted, not followed. Scripts, styles and images that a page loads must not have a scheme, so that the site can be read
+offline.
 """
 
 import sys
@@ -14,7 +15,7 @@ NOT_LOADED = {"canonical", "next", "prev", "search", "index", "author", "license
 
 
 class Page(HTMLParser):
-    """What a page links to, and the places in it that can be linked to."""
+    """The links and the anchors of one page."""
 
     def __init__(self, path):
         super().__init__()
@@ -50,9 +51,9 @@ def check(folder):
             if target.is_dir():
                 target /= "index.html"
             if not target.exists():
-                complaints.append(f"{name}: {link} leads nowhere")
+                complaints.append(f"{name}: {link} has no target")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
-                complaints.append(f"{name}: {link} names a place that is not there")
+                complaints.append(f"{name}: {link} names a missing anchor")
     return complaints, n_within, n_out
 
 

@@ -104,7 +104,7 @@ def load_script(name):
 
 
 def test_links_are_checked(tmp_path):
-    """`ci/links.py` finds a missing page, a missing place and a script from the network, and nothing else."""
+    """`ci/links.py` finds a missing page, a missing anchor and a script from the network, and nothing else."""
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "index.html").write_text('<p id="top"> <a href="../a.html#here">a</a> <a href="#top">x</a>')
     (tmp_path / "a.html").write_text(
@@ -114,8 +114,8 @@ def test_links_are_checked(tmp_path):
     complaints, n_within, n_out = load_script("links").check(tmp_path)
     assert complaints == [
         "a.html: loads https://example.org/x.js from the network",
-        "a.html: b.html leads nowhere",
-        "a.html: sub/index.html#no names a place that is not there",
+        "a.html: b.html has no target",
+        "a.html: sub/index.html#no names a missing anchor",
     ]
     assert (n_within, n_out) == (5, 2)
 
