@@ -40,6 +40,9 @@ MAGIC = b"\x93SL1MAX\n"
 VERSION = 1
 _HEAD = struct.Struct("<8sIQ32s")
 _TEXT_SIZE = struct.Struct("<I")
+MAX_BYTES = 4 << 30  # of a model in memory, unless `max_bytes` says otherwise
+MAX_TEXT_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 24  # read at once
 _PARTS = ("in_class", "non_class")
 _CHOICES = {
     "distribution": ("conditional", "joint", "class-conditional"),
@@ -75,13 +78,15 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         stream.write(body)
 
 
-def read_model(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
-    """The fields of those names of the model in a file."""
+def read_model(path: str | os.PathLike[str], names: Sequence[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """The fields of those names of the model in a file, whose arrays take ``max_bytes`` at most."""
     path = os.fspath(path)
     with open(path, "rb") as stream:
-        body = _open_body(stream.read(), path)
+        body = _read_body(stream, path, max_bytes)
     try:
-        return _decode(zlib.decompress(body), names)
+        return _decode(_Inflater(body), names, max_bytes)
+    except _TooLarge as error:
+        raise _too_large(path, error.args[0], max_bytes) from None
     except _DECODING_ERRORS as error:
         raise ModelFileError(f"{path}: not a valid sl1max model ({error})") from error
 
@@ -154,19 +159,29 @@ def _logistic_parameters(model):
 
 
 def _checksum(version, body):
-    return hashlib.sha256(struct.pack("<IQ", version, len(body)) + body).digest()
+    state = hashlib.sha256(struct.pack("<IQ", version, len(body)))
+    state.update(body)
+    return state.digest()
 
 
-def _open_body(content, path):
-    """The body of a file whose head is right."""
-    if not content:
+def _read_body(stream, path, max_bytes):
+    """The body of a file whose head is right; the head is read first, and no more than it says."""
+    head = stream.read(_HEAD.size)
+    if not head:
         raise ModelFileError(f"{path}: the file is empty (0 bytes)")
-    if content[: len(MAGIC)] != MAGIC[: len(content)]:
+    if head[: len(MAGIC)] != MAGIC[: len(head)]:
         raise ModelFileError(f"{path}: not a sl1max model")
-    if len(content) < _HEAD.size:
-        raise ModelFileError(f"{path}: truncated: {len(content)} bytes are less than the head of a model")
-    _, version, size, checksum = _HEAD.unpack_from(content)
-    body = content[_HEAD.size :]
+    if len(head) < _HEAD.size:
+        raise ModelFileError(f"{path}: truncated: {len(head)} bytes are less than the head of a model")
+    _, version, size, checksum = _HEAD.unpack(head)
+    body = bytearray()
+    while len(body) <= size:
+        if len(body) > max_bytes:
+            raise _too_large(path, size, max_bytes)
+        chunk = stream.read(min(CHUNK_BYTES, size + 1 - len(body)))
+        if not chunk:
+            break
+        body += chunk
     if len(body) < size:
         raise ModelFileError(f"{path}: truncated or damaged: it holds {len(body)} of {size} bytes")
     if len(body) > size or checksum != _checksum(version, body):
@@ -175,6 +190,41 @@ def _open_body(content, path):
         newer = "written by a newer sl1max" if version > VERSION else "of an unknown version"
         raise ModelFileError(f"{path}: {newer}: its format is {version}, and this sl1max reads {VERSION}")
     return body
+
+
+class _TooLarge(Exception):
+    """Argument: bytes that the arrays of a model take."""
+
+
+def _too_large(path, size, max_bytes):
+    return ModelFileError(
+        f"{path}: a model of {size} bytes, more than max_bytes={max_bytes}; a larger max_bytes allows it"
+    )
+
+
+class _Inflater:
+    """Compressed bytes, read as a stream of decompressed ones."""
+
+    def __init__(self, body):
+        self._inflate = zlib.decompressobj()
+        self._rest = body
+
+    def read(self, size):
+        """The next bytes, exactly as many."""
+        parts, missing = [], size
+        while missing:
+            part = self._inflate.decompress(self._rest, missing)
+            self._rest = self._inflate.unconsumed_tail
+            if not part:
+                raise ValueError(f"{missing} bytes too few")
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def check_end(self):
+        """Raise ValueError if this is not the end of the stream."""
+        if self._inflate.decompress(self._rest, 1) or not self._inflate.eof or self._inflate.unused_data:
+            raise ValueError("there are bytes after the last array")
 
 
 # Models to bytes and back
@@ -209,11 +259,13 @@ def _encode(model):
     return b"".join([_TEXT_SIZE.pack(len(text)), text, *map(_shuffle, arrays.values())])
 
 
-def _decode(content, names) -> dict[str, Any]:
-    (size,) = _TEXT_SIZE.unpack_from(content)
-    text = json.loads(content[_TEXT_SIZE.size : _TEXT_SIZE.size + size])
-    arrays = _read_arrays(content[_TEXT_SIZE.size + size :], text["arrays"])
-    classes = _decode_labels(text["label_type"], arrays)
+def _decode(content, names, max_bytes) -> dict[str, Any]:
+    (size,) = _TEXT_SIZE.unpack(content.read(_TEXT_SIZE.size))
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"its text has {size} bytes")
+    text = json.loads(content.read(size))
+    arrays = _read_arrays(content, text["arrays"], max_bytes)
+    classes = _decode_labels(text["label_type"], arrays, max_bytes)
     shape = (len(classes), text["n_features"])
     parts = None
     if _PARTS[0] + ".columns" in arrays:
@@ -254,19 +306,20 @@ def _shuffle(array):
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
 
 
-def _read_arrays(content, table):
+def _read_arrays(content, table, max_bytes):
     """The arrays that a table of (name, dtype, length) lists; they make up all of the content."""
-    arrays, start = {}, 0
+    table = [(name, np.dtype(dtype), length) for name, dtype, length in table]
     for name, dtype, length in table:
-        dtype = np.dtype(dtype)
-        if dtype.kind not in "biuf" or length < 0:
+        if dtype.kind not in "biuf" or not isinstance(length, int) or length < 0:
             raise ValueError(f"{name} has the impossible type {dtype}")
-        stop = start + length * dtype.itemsize
-        octets = np.frombuffer(content[start:stop], np.uint8).reshape(dtype.itemsize, length)
+    size = sum(dtype.itemsize * length for _, dtype, length in table)
+    if size > max_bytes:
+        raise _TooLarge(size)
+    arrays = {}
+    for name, dtype, length in table:
+        octets = np.frombuffer(content.read(length * dtype.itemsize), np.uint8).reshape(dtype.itemsize, length)
         arrays[name] = np.ascontiguousarray(octets.T).view(dtype).ravel().astype(dtype.newbyteorder("="))
-        start = stop
-    if start != len(content):
-        raise ValueError(f"{len(content) - start} bytes too many")
+    content.check_end()
     return arrays
 
 
@@ -308,13 +361,17 @@ def _encode_labels(classes):
     return kind, {"classes.sizes": sizes, "classes.text": np.frombuffer(b"".join(labels), np.uint8)}
 
 
-def _decode_labels(kind, arrays):
+def _decode_labels(kind, arrays, max_bytes):
     if kind == "number":
         return arrays.pop("classes")
     sizes, text = arrays.pop("classes.sizes"), arrays.pop("classes.text").tobytes()
     ends = np.cumsum(sizes, dtype=np.int64)
     if (ends[-1] if len(ends) else 0) != len(text):
         raise ValueError("the class labels have the wrong length")
+    if kind == "text" and len(sizes):  # numpy gives every label the room of the longest one
+        room = 4 * len(sizes) * int(sizes.max())
+        if room > max_bytes:
+            raise _TooLarge(room)
     labels = [
         text[end - size : end].decode("utf-8", "surrogatepass")
         for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)

@@ -19,7 +19,7 @@ from sl1max._data.moments import IN_CLASS
 from sl1max._utils.threads import count_threads, map_threads
 from sl1max._utils.typing import Matrix
 from sl1max.model._explain import Table, top_features
-from sl1max.model._io import read_model, to_sklearn, write_model
+from sl1max.model._io import MAX_BYTES, read_model, to_sklearn, write_model
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
@@ -409,12 +409,14 @@ def log_softmax(values):
     return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Model:
     """Read a model that `Model.save` wrote.
 
     Parameters
     ----------
     path : str or path-like
+    max_bytes : int
+        Largest size of the model's arrays, and of the file; 4 GiB unless given. A small file can hold a large model.
 
     Returns
     -------
@@ -424,7 +426,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     ModelFileError
-        A ValueError. The file is empty, truncated, damaged, no model, or of a newer version of sl1max.
+        A ValueError. The file is empty, truncated, damaged, no model, larger than ``max_bytes``, or of a newer version
+        of sl1max.
     OSError
         The file cannot be read.
 
@@ -438,4 +441,4 @@ def load(path: str | os.PathLike[str]) -> Model:
     >>> sl1max.load(path).predict([[1, 0]])
     array(['spam'], dtype='<U4')
     """
-    return Model(**read_model(path, [field.name for field in fields(Model)]))
+    return Model(**read_model(path, [field.name for field in fields(Model)], max_bytes))

@@ -7,6 +7,8 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
+import tracemalloc
 import zlib
 from dataclasses import fields, replace
 from pathlib import Path
@@ -407,6 +409,78 @@ def test_weight_that_is_not_finite_is_refused(tmp_path, wrong):
     model.save(tmp_path / "model")
     with pytest.raises(ModelFileError, match="a weight or an intercept is not a number"):
         sl1max.load(tmp_path / "model")
+
+
+# Memory
+
+
+def write_large(path, n_bytes, declared=None):
+    """A file of a few kilobytes that holds an array of so many zeros."""
+    table = [["classes", "|u1", n_bytes if declared is None else declared]]
+    write_body(path, {"arrays": table, "label_type": "number", "n_features": 1, "values": {}}, bytes(n_bytes))
+
+
+def test_size_in_memory_is_limited(tmp_path):
+    path = tmp_path / "model"
+    write_large(path, 1 << 20)
+    assert path.stat().st_size < 5000
+    with pytest.raises(ModelFileError, match=r"a model of 1048576 bytes, more than max_bytes=1048575; a larger max_b"):
+        sl1max.load(path, max_bytes=(1 << 20) - 1)
+    with pytest.raises(ModelFileError, match="not a valid sl1max model"):  # for want of the other arrays
+        sl1max.load(path, max_bytes=1 << 20)
+
+
+def test_size_in_memory_is_limited_to_4_gib(tmp_path):
+    path = tmp_path / "model"
+    write_large(path, 1000, declared=(4 << 30) + 1)
+    with pytest.raises(ModelFileError, match="a model of 4294967297 bytes, more than max_bytes=4294967296"):
+        sl1max.load(path)
+
+
+@pytest.mark.parametrize(("n_bytes", "declared"), [(10**7, 1000), (1000, 10**7), (1000, 999)])
+def test_no_more_is_inflated_than_declared(tmp_path, n_bytes, declared):
+    path = tmp_path / "model"
+    write_large(path, n_bytes, declared)
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match=r"bytes too few|bytes after the last array"):
+        sl1max.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+
+
+def test_text_of_a_model_is_limited(tmp_path):
+    path = tmp_path / "model"
+    write_body(path, " " * (1 << 21))
+    with pytest.raises(ModelFileError, match="its text has 2097154 bytes"):
+        sl1max.load(path)
+
+
+def test_labels_that_numpy_would_pad_are_limited(model, tmp_path):
+    """Every label of a numpy array of text has the room of the longest one."""
+    path = tmp_path / "model"
+    replace(model, classes=np.array(["a", "b", "c" * 10_000])).save(path)
+    assert sl1max.load(path).classes[2] == "c" * 10_000
+    with pytest.raises(ModelFileError, match="a model of 120000 bytes"):
+        sl1max.load(path, max_bytes=100_000)
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
+def test_head_is_read_before_the_rest(device):
+    if not os.path.exists(device):
+        pytest.skip(f"needs {device}")
+    with pytest.raises(ModelFileError, match="not a sl1max model"):
+        sl1max.load(device)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_model_from_a_pipe(model, content, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(content,))
+    writer.start()
+    assert_equal_models(sl1max.load(path), model)
+    writer.join()
 
 
 # Files of earlier versions
