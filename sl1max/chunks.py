@@ -7,18 +7,20 @@ see the folder map it themselves, and are not sent its content.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from sl1max._data.inputs import MAX_INDEX, read_piece
-from sl1max._utils.arrays import load_array
+from sl1max._utils.arrays import load_array, write_array
 from sl1max._utils.files import atomic_write
 from sl1max._utils.typing import Matrix
 
@@ -42,7 +44,7 @@ def store_columns(
         The rows, from the first to the last; a function, if they can be gone through only once each time. One matrix
         will do, too.
     folder : str or path-like
-        Made if it does not exist; a matrix in it is replaced.
+        Made if it does not exist; a matrix in it is replaced, once the new one is complete.
     n_features : int, optional
         Number of columns, if no piece shows all.
 
@@ -63,7 +65,7 @@ def store_columns(
     ['spam', 'spam', 'ham', 'ham']
     """
     count = _Count.of(pieces, n_features)
-    with _Stored(folder, "csc", count) as stored:
+    with _stored(folder, "csc", count) as stored:
         end = np.concatenate([[0], np.cumsum(count.in_column)])
         stored.indptr[:] = end
         free = end[:-1].copy()
@@ -109,7 +111,7 @@ def store_rows(
            [0, 1]], dtype=int8)
     """
     count = _Count.of(pieces, n_features)
-    with _Stored(folder, "csr", count) as stored:
+    with _stored(folder, "csr", count) as stored:
         stored.indptr[0] = 0
         first = entry = 0
         for piece in _open_pieces(pieces):
@@ -202,41 +204,44 @@ class _Count:
         return cls((n_rows, len(in_column)), in_column, dtype)
 
 
-class _Stored:
-    """Arrays of a matrix in files of their full size, to be filled; complete once the context is left without error."""
+@contextlib.contextmanager
+def _stored(folder, kind, count):
+    """Arrays of a matrix in files of their full size, to be filled.
 
-    def __init__(self, folder, kind, count):
-        self._folder = Path(folder)
-        self._text = {"format": kind, "shape": [int(size) for size in count.shape]}
-        n_entries = int(count.in_column.sum())
-        index = np.int32 if n_entries <= MAX_INDEX else np.int64
-        n_starts = count.shape[kind == "csc"] + 1
-        self._kinds = {"indptr": (index, n_starts), "indices": (index, n_entries), "data": (count.dtype, n_entries)}
-
-    def __enter__(self):
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "matrix.json").unlink(missing_ok=True)
-        for name, (dtype, size) in self._kinds.items():
-            setattr(self, name, make_file(self._folder / f"{name}.npy", dtype, size))
-        return self
-
-    def __exit__(self, kind, *_):
-        for name in ARRAYS:
-            array = self.__dict__.pop(name)
-            if kind is None and len(array):
+    They replace those in the folder once the context is left without an error.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    n_entries = int(count.in_column.sum())
+    index = np.int32 if n_entries <= MAX_INDEX else np.int64
+    sizes = {
+        "indptr": (index, count.shape[kind == "csc"] + 1),
+        "indices": (index, n_entries),
+        "data": (count.dtype, n_entries),
+    }
+    with contextlib.ExitStack() as files:
+        arrays = SimpleNamespace()
+        for name, (dtype, size) in sizes.items():
+            stream = files.enter_context(atomic_write(folder / f"{name}.npy"))
+            setattr(arrays, name, _map_array(stream, dtype, size))
+        yield arrays
+        while arrays.__dict__:
+            _, array = arrays.__dict__.popitem()
+            if len(array):
                 array.flush()
-        if kind is None:
-            with atomic_write(self._folder / "matrix.json") as stream:
-                stream.write(json.dumps(self._text).encode())
+            del array  # Windows renames files that nobody maps
+        # The arrays are replaced one by one: until all are, there is no matrix.
+        (folder / "matrix.json").unlink(missing_ok=True)
+    with atomic_write(folder / "matrix.json") as stream:
+        stream.write(json.dumps({"format": kind, "shape": [int(size) for size in count.shape]}).encode())
 
 
-def make_file(path, dtype, size):
+def _map_array(stream, dtype, size):
     """An array in a new file, all of which is on the disk: writing to a map that is not would end the process."""
     if not size:
-        np.save(path, np.empty(0, dtype))
+        write_array(stream, np.empty(0, dtype))
         return np.empty(0, dtype)
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(size,))
+    array = np.lib.format.open_memmap(stream.name, mode="w+", dtype=dtype, shape=(size,))
     if hasattr(os, "posix_fallocate"):
-        with open(path, "r+b") as stream:
-            os.posix_fallocate(stream.fileno(), 0, os.path.getsize(path))
+        os.posix_fallocate(stream.fileno(), 0, os.path.getsize(stream.name))
     return array

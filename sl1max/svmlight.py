@@ -1,6 +1,7 @@
 """Reading and writing svmlight (libsvm) files, single- and multi-label, plain or compressed."""
 
 import bz2
+import contextlib
 import gzip
 import itertools
 import lzma
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from sl1max._core import _svmlight
 from sl1max._utils.arrays import check_sparse
+from sl1max._utils.files import atomic_write, open_to_read
 
 __all__ = ["SvmlightData", "read_svmlight", "read_svmlight_pieces", "write_svmlight"]
 
@@ -28,6 +30,8 @@ _COMPRESSIONS = {
     ".bz2": (b"BZh", bz2),
 }
 _DECOMPRESSION_ERRORS = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
+# Features of a file that is read without n_features.
+MAX_FEATURES = 1 << 24
 # Entries formatted at once by write_svmlight.
 _BLOCK_ENTRIES = 1 << 18
 
@@ -71,7 +75,8 @@ def read_svmlight(
         Whether the first feature is number 0 or 1 in the file. "auto": 0 if that number occurs, as in
         scikit-learn.
     n_features : int, optional
-        Number of columns, for a file that does not show all of them; an index beyond is an error.
+        Number of columns, for a file that does not show all of them; an index beyond is an error. Without it a file
+        of more than 2^24 features is refused.
 
     Returns
     -------
@@ -158,7 +163,7 @@ def _check_choices(multilabel, zero_based):
 
 def _text_pieces(name, n_bytes):
     """The decompressed text in pieces of whole lines."""
-    with open(name, "rb") as stream:
+    with open_to_read(name) as stream:
         start = stream.read(6)
     if not start:
         raise ValueError(f"{name}: the file is empty (0 bytes)")
@@ -207,6 +212,11 @@ def _parse(name, text, n_lines_before, multilabel, zero_based, n_features):
         indices -= 1
     if n_features is None:
         n_features = max_index + 1 - one_based if n_entries else 0
+        if n_features > MAX_FEATURES:
+            raise ValueError(
+                f"{name}:{n_lines_before + max_line}: feature index {max_index} makes {n_features} features, more than "
+                f"{MAX_FEATURES}: if that is right, give their number as n_features (--n-features on the command line)"
+            )
     elif max_index - one_based >= n_features:
         line = n_lines_before + max_line
         raise ValueError(f"{name}:{line}: feature index {max_index}, but n_features is {n_features}")
@@ -232,7 +242,7 @@ def write_svmlight(
     y : array-like of shape (n_samples,), or array-like or sparse matrix of shape (n_samples, n_classes)
         Numeric labels, or an indicator: an example may then have no label or several.
     file : str or path-like
-        Compressed if the name ends in .gz, .xz or .bz2.
+        A regular file, written atomically. Compressed if the name ends in .gz, .xz or .bz2.
     classes : array-like of shape (n_classes,), optional
         For an indicator, the number to write for each column; 0, 1, ... unless given.
     zero_based : bool, default=False
@@ -262,7 +272,7 @@ def write_svmlight(
     starts = np.arange(0, indptr[-1] + len(indptr), _BLOCK_ENTRIES)
     # Blocks of whole rows, bounded in rows and entries together.
     bounds = np.unique(np.r_[np.searchsorted(indptr + np.arange(len(indptr)), starts), X.shape[0]])
-    with _open_for_writing(file) as stream:
+    with atomic_write(file) as target, _compress(target, file) as stream:
         for first, last in itertools.pairwise(bounds):
             block = _svmlight.format_rows(
                 labels, label_ptr, indices, X.data, indptr, first, last, 0 if zero_based else 1
@@ -278,7 +288,7 @@ def read_bytes(file: File | BinaryIO) -> tuple[str, bytes]:
             raise TypeError(f"{name}: open the file in binary mode")
     else:
         name = os.fspath(file)
-        with open(file, "rb") as stream:
+        with open_to_read(name) as stream:
             text = stream.read()
     if not text:
         raise ValueError(f"{name}: the file is empty (0 bytes)")
@@ -293,11 +303,14 @@ def read_bytes(file: File | BinaryIO) -> tuple[str, bytes]:
     return name, text
 
 
-def _open_for_writing(file):
-    for ending, (_, module) in _COMPRESSIONS.items():
-        if os.fspath(file).endswith(ending):
-            return module.open(file, "wb")
-    return open(file, "wb")
+def _compress(stream, file):
+    """A stream that compresses as the name of the file asks for."""
+    name = os.fspath(file)
+    if name.endswith(".gz"):
+        return gzip.GzipFile(name, "wb", fileobj=stream)  # the name is written to the file
+    if name.endswith(".xz"):
+        return lzma.LZMAFile(stream, "wb")
+    return bz2.BZ2File(stream, "wb") if name.endswith(".bz2") else contextlib.nullcontext(stream)
 
 
 def _csr(values, indices, indptr, n_columns):

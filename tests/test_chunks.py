@@ -132,20 +132,22 @@ def test_errors(tmp_path):
         open_matrix(tmp_path)
 
 
-def test_a_matrix_that_is_not_whole_is_not_opened(tmp_path):
+def test_a_matrix_that_is_not_whole_is_not_opened(tmp_path, monkeypatch):
+    """An error between the replacement of one array and that of the next."""
     store_rows([np.eye(3)], tmp_path)
-    calls = []
+    replace = os.replace
 
-    def pieces():
-        calls.append(1)
-        if len(calls) == 2:
-            raise RuntimeError("power cut")
-        return [np.eye(4)]
+    def fail(source, target):
+        if target.endswith("indices.npy"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        replace(source, target)
 
-    with pytest.raises(RuntimeError, match="power cut"):
-        store_rows(pieces, tmp_path)
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match=r"indices\.npy"):
+        store_rows([np.eye(4)], tmp_path)
     with pytest.raises(ValueError, match="not a matrix"):
         open_matrix(tmp_path)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="files cannot be reserved here")
@@ -154,5 +156,35 @@ def test_a_full_disk(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", no_room)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         store_columns([np.eye(3)], tmp_path)
+    assert caught.value.filename == str(tmp_path / "indptr.npy")
+    assert not os.listdir(tmp_path)
+
+
+def test_failed_store_leaves_the_old_matrix(tmp_path):
+    old = store_columns(np.eye(3), tmp_path).toarray()
+    n_passes = 0
+
+    def pieces():
+        nonlocal n_passes
+        n_passes += 1
+        yield np.ones((2, 4))
+        if n_passes == 2:
+            raise RuntimeError("the source has gone")
+        yield np.ones((2, 4))
+
+    with pytest.raises(RuntimeError, match="the source has gone"):
+        store_columns(pieces, tmp_path)
+    np.testing.assert_array_equal(open_matrix(tmp_path).toarray(), old)
+    assert sorted(os.listdir(tmp_path)) == ["data.npy", "indices.npy", "indptr.npy", "matrix.json"]
+
+
+def test_store_onto_itself(tmp_path):
+    """What is mapped keeps its content while its folder gets another matrix."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((500, 40)) < 0.2) * rng.normal(size=(500, 40))
+    mapped = store_rows(X, tmp_path)
+    again = store_rows(lambda: (mapped[first : first + 50] * 2 for first in range(0, 500, 50)), tmp_path)
+    np.testing.assert_array_equal(again.toarray(), 2 * X)
+    np.testing.assert_array_equal(mapped.toarray(), X)

@@ -1,9 +1,11 @@
 """svmlight files: what is read, what is written, and what is said of a bad line."""
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import os
 
 import numpy as np
 import pytest
@@ -366,3 +368,46 @@ class TestPieces:
             list(read_svmlight_pieces(path))
         path.write_bytes(b"# nothing\n")
         assert list(read_svmlight_pieces(path)) == []
+
+
+# Limits
+
+
+@pytest.mark.parametrize(("zero_based", "last"), [(False, 1 << 24), (True, (1 << 24) - 1)])
+def test_features_beyond_the_limit_are_refused(tmp_path, zero_based, last):
+    path = tmp_path / "data.svm"
+    path.write_text(f"1 1:1\n0 {last}:1\n")
+    assert read_svmlight(path, zero_based=zero_based).X.shape == (2, 1 << 24)
+    path.write_text(f"1 1:1\n0 {last + 1}:1\n")
+    message = rf"data.svm:2: feature index {last + 1} makes 16777217 features, more than 16777216: .*n_features"
+    with pytest.raises(ValueError, match=message):
+        read_svmlight(path, zero_based=zero_based)
+    with pytest.raises(ValueError, match=message):
+        list(read_svmlight_pieces(path, zero_based=zero_based))
+    assert read_svmlight(path, zero_based=zero_based, n_features=2147483646).X.shape == (2, 2147483646)
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
+def test_devices_without_end_are_refused(device):
+    if not os.path.exists(device):
+        pytest.skip(f"needs {device}")
+    with pytest.raises(OSError, match="this is a device"):
+        read_svmlight(device)
+    with pytest.raises(OSError, match="this is a device"):
+        next(read_svmlight_pieces(device))
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2"])
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch, ending):
+    path = tmp_path / f"data.svm{ending}"
+    write_svmlight([[1.0, 0.0]], [1], path)
+    old = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_svmlight([[0.0, 1.0]], [0], path)
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == old and os.listdir(tmp_path) == [path.name]

@@ -8,6 +8,8 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import BinaryIO
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +27,11 @@ def _decoding(path) -> Iterator[None]:
         yield
     except _DECODING_ERRORS as error:
         raise ValueError(f"{path}: damaged: {error}") from error
+
+
+def write_array(stream: BinaryIO, array: np.ndarray) -> None:
+    """Write an array as a .npy file; an OSError has its number, which numpy leaves out when it has a real file."""
+    np.save(SimpleNamespace(write=stream.write), array, allow_pickle=False)
 
 
 def load_array(path: str | os.PathLike[str], *, mapped: bool = False) -> np.ndarray:

@@ -93,6 +93,15 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise PermissionError(f"{path}: no permission to write in {folder}")
 
 
+def open_to_read(path: str | os.PathLike[str]) -> BinaryIO:
+    """A binary stream of a file or a pipe; OSError for devices such as /dev/zero, which have no end."""
+    stream = open(path, "rb")
+    if stat.S_ISCHR(os.fstat(stream.fileno()).st_mode) and not stream.isatty():
+        stream.close()
+        raise OSError(f"{os.fspath(path)}: this is a device")
+    return stream
+
+
 def sync(stream: IO) -> None:
     """Write what the system holds of an open file to the disk."""
     if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves the data in the cache of the disk

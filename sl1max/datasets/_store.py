@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import scipy.sparse as sp
 
+from sl1max._utils.arrays import write_array
 from sl1max._utils.files import atomic_write
 
 # Lengths of the arrays of a set by name, where known.
@@ -252,7 +253,7 @@ def keep_arrays(folder: Path, arrays: dict) -> None:
             if ending == ".npz":
                 sp.save_npz(stream, values)
             elif ending == ".npy":
-                np.save(stream, values)
+                write_array(stream, values)
             else:
                 stream.write(lzma.compress("".join(f"{word}\n" for word in values).encode()))
 

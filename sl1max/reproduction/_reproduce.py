@@ -24,6 +24,7 @@ import scipy
 from scipy import sparse
 
 import sl1max
+from sl1max._utils.files import atomic_write
 from sl1max._utils.progress import FitProgress, bar_of, format_seconds, time_left, way_done, write_over
 from sl1max.datasets import fetch_reuters21578, fetch_supertags, fetch_webkb
 from sl1max.datasets._store import Dataset
@@ -630,4 +631,6 @@ def plot_errors(columns: list[Column], path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].invert_yaxis()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower right", ncols=2, frameon=False)
-    figure.savefig(path, dpi=150)
+    ending = os.path.splitext(path)[1][1:].lower()
+    with atomic_write(path) as stream:
+        figure.savefig(stream, dpi=150, format=ending or None)

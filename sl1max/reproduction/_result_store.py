@@ -36,6 +36,7 @@ class Kept:
 
     path: Path
     about: dict
+    _TYPES = {"measured": dict, "seconds": float}  # noqa: RUF012
 
     def load(self) -> dict | None:
         """The measurement, if there is one."""
@@ -88,8 +89,8 @@ class Kept:
             return None
         try:
             kept = json.loads(path.read_text("utf-8"))
-            there, content = dict(kept["about"]), kept[name]
-        except (ValueError, KeyError, TypeError) as error:
+            there, content = dict(kept["about"]), self._TYPES[name](kept[name])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged: delete it") from error
         others = [name for name in self.about if there.get(name) != self.about[name]]
         if others:
