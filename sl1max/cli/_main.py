@@ -21,8 +21,9 @@ from scipy import sparse
 import sl1max
 from sl1max._data.inputs import OPTIONS
 from sl1max._utils.arrays import load_array, load_sparse
-from sl1max._utils.files import atomic_write, check_writable
-from sl1max.exceptions import CheckpointError, FitError
+from sl1max._utils.files import atomic_write
+from sl1max.cli._outputs import check_distinct, check_output, is_figure, is_markdown_table, is_model, is_prediction
+from sl1max.exceptions import CheckpointError, FitError, ThreadStartError
 from sl1max.metrics import top_class_error
 from sl1max.model._explain import Table, class_number, top_features
 from sl1max.model._model import LOG_HALF, Model, load
@@ -161,7 +162,7 @@ def main(argv=None) -> int:
             return OK
         named = error.filename is not None and error.strerror is not None
         return _complain(f"{error.filename}: {error.strerror}" if named else error)
-    except FitError as error:
+    except (FitError, ThreadStartError) as error:
         return _complain(error)
     except MemoryError as error:
         return _complain(f"not enough memory: {error}")
@@ -235,6 +236,12 @@ def _add_data_options(command, with_labels=True):
     if with_labels:
         command.add_argument("--labels", metavar="FILE", help="labels of a .npz, as .npy or sparse .npz")
     command.add_argument("--zero-based", action="store_true", help="svmlight features are numbered from 0")
+
+
+def _add_force(command):
+    command.add_argument(
+        "--force", action="store_true", help="replace a file that the command reads, or a file of another kind"
+    )
 
 
 def _add_json(command):
@@ -323,6 +330,7 @@ def _add_train(commands):
         "--save-interrupted", action="store_true", help="on Ctrl-C, save the model as far as it has come"
     )
     command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
+    _add_force(command)
     _add_json(command)
 
 
@@ -335,6 +343,7 @@ def _add_predict(commands):
     what = command.add_mutually_exclusive_group()
     what.add_argument("--top", type=_positive, metavar="K", help="the K most likely classes")
     what.add_argument("--proba", action="store_true", help="the probabilities of all classes")
+    _add_force(command)
     command.add_argument("--json", action="store_true", help="a JSON object for each example")
 
 
@@ -385,6 +394,7 @@ def _add_reproduce(commands):
     command.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown, too")
     command.add_argument("--plot", metavar="FILE", help="draw the errors, e.g. as .png; needs matplotlib")
     command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
+    _add_force(command)
     _add_json(command)
 
 
@@ -506,8 +516,24 @@ def load_model(path) -> Model:
 # Commands
 
 
+@contextlib.contextmanager
+def as_input_errors():
+    """Turn the ValueErrors of checks of outputs into `InputError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(error) from error
+
+
+def check_train_outputs(args):
+    inputs = (args.data, args.labels, args.validation, args.validation_labels)
+    with as_input_errors():
+        check_output(args.model, inputs, "a model", is_model, args.force)
+        check_distinct(args.model, args.checkpoint)  # `Journal` refuses files that are no checkpoints
+
+
 def train(args):
-    check_writable(args.model)
+    check_train_outputs(args)
     check_numbers(args, NUMBERS)
     check_learner_options(args)
     examples = read_examples(
@@ -639,7 +665,11 @@ def check_learner_options(args):
 def predict(args):
     model = load_model(args.model)
     if args.output is not None:
-        check_writable(args.output)
+        with as_input_errors():
+            inputs = (args.model, args.data)
+            check_output(
+                args.output, inputs, "a file of predictions", is_prediction(model.classes.tolist()), args.force
+            )
     pieces = read_rows(args.data, args.zero_based, model.n_features)
     lines = prediction_lines(model, pieces, top=args.top, proba=args.proba, as_json=args.json)
     if args.output is None:
@@ -843,11 +873,14 @@ def reproduce(args):
 def check_reproduce(args):
     """Refuse before anything is trained what would fail after it."""
     check_numbers(args, ("jobs", "tol"))
-    for path in (args.markdown, args.plot):
-        if path is not None:
-            check_writable(path)
-    if args.plot is not None:
-        check_figure(args.plot)
+    with as_input_errors():
+        check_distinct(args.markdown, args.plot)
+        if args.markdown is not None:
+            check_output(args.markdown, (), "a table of this command", is_markdown_table, args.force)
+        if args.plot is not None:
+            check_figure(args.plot)
+            ending = os.path.splitext(args.plot)[1]
+            check_output(args.plot, (), f"a figure in the format {ending or '.png'}", is_figure(ending), args.force)
     if args.report and args.keep is None:
         raise InputError("--report needs --keep FOLDER")
     if args.keep is not None and not args.report:
