@@ -261,8 +261,7 @@ def _checksum(body, key):
 
 
 def _read(file, belongs_to, path):
-    """The key of the checksums, the last body of every problem, where the last whole record ends, and the number of
-    damaged places before that."""
+    """Read the records: key of the checksums, last body of every problem, end of the last record, damaged places."""
     end = os.fstat(file.fileno()).st_size
     with open(file.fileno(), "rb", buffering=CHUNK_BYTES, closefd=False) as stream:
         key, start = _read_head(stream, end, belongs_to, path)
