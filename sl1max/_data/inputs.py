@@ -95,9 +95,43 @@ class Data:
         self.__dict__.update(state)
 
 
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A converted feature matrix, from which several training sets can be made.
+
+    Attributes
+    ----------
+    matrix : csc_array or ndarray of shape (n_samples, n_features)
+        Canonical.
+    binary : bool
+        The matrix is sparse and all its entries are ones.
+    """
+
+    matrix: sparse.csc_array | np.ndarray
+    binary: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The matrix for the core, sharing its buffers."""
+        return Columns(*core_buffers(self.matrix, self.binary))
+
+
+def read_features(X) -> Features:
+    """Validate and convert a feature matrix."""
+    return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)))
+
+
 def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset, keep_all=False) -> Data:
-    """Convert a training set, leaving out the examples that do not count, unless all are to be kept."""
-    X = _open_features(X)
+    """Convert a training set, leaving out the examples that do not count, unless all are to be kept.
+
+    X may be `Features`, which are not converted again.
+    """
+    converted = X if isinstance(X, Features) else None
+    X = _open_features(X) if converted is None else converted.matrix
     n_samples = X.shape[0]
     cells, keep = _read_cells(
         y, n_samples, distribution=distribution, classes=classes, multilabel=multilabel,
@@ -111,9 +145,13 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
     elif not keep.all():
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(keep)]
         offset = _take_offset(offset, keep) if offset is not None else None
-    matrix, binary = _to_columns(X)
-    check_values(matrix, solver)
-    return Data(matrix=matrix, binary=binary, offset=offset, **cells)
+        converted = None
+    features = Features(*_to_columns(X)) if converted is None else converted
+    check_values(features.matrix, solver)
+    data = Data(matrix=features.matrix, binary=features.binary, offset=offset, **cells)
+    if converted is not None:
+        vars(data)["columns"] = converted.columns
+    return data
 
 
 def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> Data:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy import sparse
 
@@ -33,8 +35,8 @@ class Penalties:
 
     def __init__(self, data: Data, moments: Moments, distribution, beta, beta_rule):
         self._moments = moments
-        self._beta = beta
-        self._rule = beta_rule
+        self.beta = beta
+        self.rule = beta_rule
         self._within_class = distribution == "class-conditional"
         self._of_none = {}
         low, high = data.columns.low[:-1], data.columns.high[:-1]
@@ -61,7 +63,13 @@ class Penalties:
 
     def on(self, data: Data, moments: Moments) -> Penalties:
         """The same rule on other examples of the same classes."""
-        return Penalties(data, moments, "class-conditional" if self._within_class else "", self._beta, self._rule)
+        return Penalties(data, moments, "class-conditional" if self._within_class else "", self.beta, self.rule)
+
+    def with_beta(self, beta) -> Penalties:
+        """The same rule on the same examples, for another beta."""
+        other = copy.copy(self)
+        other.beta, other._of_none = beta, {}
+        return other
 
     def block(self, c, side, cols=None):
         """beta_cj of block (c, side), a new array (n_features,); or those of some columns.
@@ -69,7 +77,7 @@ class Penalties:
         Features that the class lacks have what a class without examples would have: only the others are computed.
         """
         mass = self._mass_of(c, side)
-        if cols is not None or self._rule != "deviation" or self._beta.ndim == 2:
+        if cols is not None or self.rule != "deviation" or self.beta.ndim == 2:
             return self._at(c, side, mass, cols)
         features = self._moments.features(c)
         if features is None:
@@ -81,7 +89,7 @@ class Penalties:
     @property
     def some_free(self) -> bool:
         """Whether some weight has no penalty."""
-        return bool((self._beta == 0).any())
+        return bool((self.beta == 0).any())
 
     def _mass_of(self, c, side):
         return self._moments.block_mass(c, side) if self._within_class else self._moments.mass
@@ -95,9 +103,9 @@ class Penalties:
     def _at(self, c, side, mass, cols):
         """beta_cj of some columns, or of all; c is None: of a class without examples."""
         reach = _take(self._range, cols)
-        unit = 1 / mass if self._rule == "count" else self._deviation(c, side, mass, cols) / np.sqrt(mass)
+        unit = 1 / mass if self.rule == "count" else self._deviation(c, side, mass, cols) / np.sqrt(mass)
         varies = reach > 0
-        beta = self._beta[c] if self._beta.ndim == 2 else self._beta
+        beta = self.beta[c] if self.beta.ndim == 2 else self.beta
         beta = _take(beta, cols) if beta.ndim else beta
         if np.ndim(unit):
             unit = np.where(varies, unit, 1)

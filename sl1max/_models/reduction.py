@@ -97,6 +97,10 @@ class Reduction:
     fit_intercept: bool
     warm_start: Model | None
 
+    def with_beta(self, beta, warm_start: Model | None = None) -> Reduction:
+        """The same training set with another beta and another model to start from."""
+        return replace(self, penalties=self.penalties.with_beta(beta), warm_start=warm_start)
+
     @property
     def separates(self):
         """The joint model falls into one class-conditional problem per block."""

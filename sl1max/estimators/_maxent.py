@@ -13,11 +13,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sl1max._data.inputs import as_array, check_finite, read_validation_labels
+from sl1max._data.inputs import as_array, check_finite, check_options, read_validation_labels
 from sl1max._utils.typing import Matrix
 from sl1max.model._model import Model
 from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
-from sl1max.training._fit import fit
+from sl1max.training._fit import fit, prepare, train, warn_constant
+from sl1max.training._path import CHECKED, split_options
 
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
 FORMATS = ("csr", "csc")
@@ -386,6 +387,23 @@ class MaxentClassifier(MaxentPredictor):
             self.model_ = fit(X, y, **options)
         self._sparse_labels = sparse.issparse(y)
         return self
+
+    def _fit_betas(self, betas, X, y, sample_weight=None):
+        """Fit at each beta in turn, from the weights of the one before; yields the estimator after each.
+
+        X, an array, a sparse matrix or `Features`, has been validated and is converted once.
+        """
+        of_data, of_fit = split_options({name: getattr(self, name) for name in FIT_OPTIONS if name != "beta"})
+        check_options(**{name: getattr(self, name) for name in CHECKED})
+        weight = weigh_classes(self.class_weight, y, sample_weight)
+        reduction = prepare(X, y, beta=1.0, sample_weight=weight, **of_data)
+        warn_constant(reduction.data)
+        self._sparse_labels, self.n_features_in_ = sparse.issparse(y), X.shape[1]
+        model = getattr(self, "model_", None) if self.warm_start else None
+        for beta in betas:
+            self.beta = beta
+            self.model_ = model = train(reduction.with_beta(np.float64(beta), model), **of_fit)
+            yield self
 
     def _fit_early_stopping(self, X, y, X_val, y_val, options):
         if X_val is not None:

@@ -17,10 +17,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
+from sl1max._data.inputs import check_options, read_features
 from sl1max._utils.progress import print_line
 from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
-from sl1max.training._path import read_betas, spaced_betas
+from sl1max.training._fit import prepare
+from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
 
 SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel", "class_weight")
 
@@ -147,7 +149,8 @@ class MaxentClassifierCV(MaxentPredictor):
             MaxentClassifier(distribution=distribution, classes=classes, warm_start=True, **self._shared())
             for distribution, classes in itertools.product(as_list(self.distribution), as_list(self.classes))
         ]
-        grids = [self._grid(model, X, y, sample_weight) for model in models]
+        features = read_features(X)
+        grids = [self._grid(model, features, y, sample_weight) for model in models]
         report = report_fold if self.verbose else None
         found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(score_path)(model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
@@ -156,7 +159,7 @@ class MaxentClassifierCV(MaxentPredictor):
         )
         self._set_results(models, grids, found, len(folds))
         best = MaxentClassifier(n_jobs=self.n_jobs, **self.best_params_, **self._shared())
-        best.fit(X, y, sample_weight=sample_weight)
+        (best,) = best._fit_betas([best.beta], features, y, sample_weight)
         self.model_, self._sparse_labels = best.model_, best._sparse_labels
         return self
 
@@ -167,9 +170,10 @@ class MaxentClassifierCV(MaxentPredictor):
         """Descending betas for one model."""
         if not isinstance(self.betas, numbers.Integral):
             return read_betas(self.betas)
-        options = {name: value for name, value in model.get_params().items() if name != "beta"}
+        of_data, _ = split_options(model.get_params())
+        check_options(**{name: getattr(model, name) for name in CHECKED})
         weight = weigh_classes(self.class_weight, y, sample_weight)
-        return spaced_betas(X, y, self.betas, **options, sample_weight=weight)
+        return spaced_betas(prepare(X, y, beta=1.0, sample_weight=weight, **of_data), self.betas)
 
     def _set_results(self, models, grids, found, n_splits):
         """The table of results and the best of it, from what `score_path` found for each model and fold."""
@@ -246,22 +250,29 @@ def as_list(value: Any) -> list:
 def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None):
     """Scores, fit times and numbers of weights at the values of a parameter in one fold, (3, n_values).
 
-    A model with ``warm_start`` starts from the one before. ``report`` is called with the model and the table.
+    ``report`` is called with the model and the table.
     """
     train, test = fold
     model = clone(model)
     score_params = {key: np.asarray(value)[test] for key, value in score_params.items()}
-    rows = []
-    for value in values:
-        start = time.perf_counter()
-        model.set_params(**{name: value})
-        model.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
+    rows, start = [], time.perf_counter()
+    for fitted in fit_values(model, name, values, X[train], y[train], None if weight is None else weight[train]):
         seconds = time.perf_counter() - start
-        rows.append((scorer(model, X[test], y[test], **score_params), seconds, model.sparse_coef_.nnz))
+        rows.append((scorer(fitted, X[test], y[test], **score_params), seconds, fitted.sparse_coef_.nnz))
+        start = time.perf_counter()
     table = np.transpose(rows)
     if report is not None:
         report(model, table)
     return table
+
+
+def fit_values(model, name, values, X, y, weight):
+    """Fit a model at each value of a parameter; yields it after each. X and y have been validated."""
+    if name == "beta":
+        yield from model._fit_betas(values, X, y, weight)
+        return
+    for value in values:
+        yield model.set_params(**{name: value}).fit(X, y, sample_weight=weight)
 
 
 def report_fold(model, table):

@@ -12,10 +12,12 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
+from sl1max._data.inputs import check_options
 from sl1max._utils.progress import print_line
 from sl1max.metrics import top_class_error
 from sl1max.model._model import BLOCK_CELLS, Model
-from sl1max.training._fit import fit
+from sl1max.training._fit import prepare, train, warn_constant
+from sl1max.training._path import CHECKED, split_options
 
 ROUND = {"auto": 1, "sequential": 100}  # iterations of each problem in a round; later a tenth of those made
 
@@ -30,6 +32,7 @@ def fit_early_stopping(
     solver="auto",
     max_iter=None,
     n_iter_no_change=10,
+    beta=0.5,
     warm_start=None,
     callback=None,
     verbose=0,
@@ -49,7 +52,7 @@ def fit_early_stopping(
         Rounds without a smaller error after which training ends. It also ends at the optimum.
     max_iter : int, optional
         Most iterations of each problem over all rounds.
-    classes, solver, warm_start, callback, verbose, **options :
+    classes, solver, beta, warm_start, callback, verbose, **options :
         As in `sl1max.fit`. A true value of the callback ends the training.
 
     Returns
@@ -83,14 +86,18 @@ def fit_early_stopping(
             stop_asked.append(progress)
         return True
 
-    options |= {"classes": classes, "solver": solver, "callback": end_round}
+    of_data, of_fit = split_options(options | {"classes": classes, "solver": solver})
+    check_options(**{name: value for name, value in (of_data | of_fit).items() if name in CHECKED})
+    reduction = prepare(X, y, beta=beta, warm_start=warm_start, **of_data)
+    warn_constant(reduction.data)
     model, best, errors, n_iter = warm_start, None, [], 0
     allowed = 0  # iterations of each problem so far, at most
     while not stop_asked and (max_iter is None or allowed < max_iter):
         size = max(ROUND.get(solver, 1), allowed // 10)
         if max_iter is not None:
             size = min(size, max_iter - allowed)
-        before, model = model, fit(X, y, max_iter=size, warm_start=model, **options)
+        before = model
+        model = train(reduction.with_beta(reduction.penalties.beta, model), max_iter=size, callback=end_round, **of_fit)
         allowed += size
         n_iter = n_iter + model.n_iter
         errors.append(model_error(model, X_val, y_val))

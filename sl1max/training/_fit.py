@@ -126,6 +126,22 @@ def fit(
         distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
         tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, on_interrupt=on_interrupt,
     )  # fmt: skip
+    reduction = prepare(
+        X, y, distribution=distribution, classes=classes, beta=beta, beta_rule=beta_rule, fit_intercept=fit_intercept,
+        solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel, warm_start=warm_start,
+    )  # fmt: skip
+    warn_constant(reduction.data)
+    return train(
+        reduction, solver=solver, tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, verbose=verbose,
+        checkpoint=checkpoint, on_interrupt=on_interrupt,
+    )  # fmt: skip
+
+
+def prepare(
+    X, y, *, distribution="conditional", classes="auto", beta=0.5, beta_rule="deviation", fit_intercept=True,
+    solver="auto", sample_weight=None, offset=None, multilabel="duplicate", warm_start=None,
+) -> Reduction:  # fmt: skip
+    """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid."""
     with explaining_memory_errors():
         data = read_data(
             X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
@@ -134,8 +150,15 @@ def fit(
         beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
         if warm_start is not None:
             check_warm_start(warm_start, data, distribution)
-        warn_constant(data)
-        reduction = reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
+        return reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
+
+
+def train(
+    reduction: Reduction, *, solver="auto", tol=1e-4, max_iter=None, n_jobs=None, callback=None, verbose=0,
+    checkpoint=None, on_interrupt="raise",
+) -> Model:  # fmt: skip
+    """Solve the problems of a training set and join their solutions to a model, with the warnings of `fit`."""
+    beta, beta_rule = reduction.penalties.beta, reduction.penalties.rule
     control = FitControl(algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose)
     settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings) as journal:
@@ -154,7 +177,7 @@ def fit(
     unpenalised = bool((beta == 0).any())
     _warn_unconverged(model, statuses, unpenalised)
     if unpenalised:
-        _warn_separated(model, statuses, data.columns.extent[:-1])
+        _warn_separated(model, statuses, reduction.data.columns.extent[:-1])
     return model
 
 
@@ -217,7 +240,7 @@ def _warn_interrupted(model, outcome):
             f"{n_classes - n_open - n_missing} of {n_classes} classes are finished, {n_open} were under way, and "
             f"{n_missing} were not begun and are never predicted"
         )
-    warnings.warn(f"sl1max.fit was interrupted: {text}", ConvergenceWarning, stacklevel=3)
+    warnings.warn(f"sl1max.fit was interrupted: {text}", ConvergenceWarning, stacklevel=4)
 
 
 def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:
@@ -255,7 +278,7 @@ def _warn_unconverged(model, statuses, unpenalised):
         f"sl1max.fit did not converge{which}: {why[statuses[worst]]} at a duality gap of {gaps[worst]:.3g}, "
         f"above its target of {targets[worst]:.3g}{hint}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 
@@ -273,5 +296,5 @@ def _warn_separated(model, statuses, extent):
             "Separable data have no optimum where beta is 0: the weights would grow for ever, and are only as large "
             "as tol asks for",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max._data.inputs import check_options, read_data
+from sl1max._data.inputs import check_options
+from sl1max._models.reduction import Reduction
 from sl1max._utils.typing import Matrix
 from sl1max.model._model import Model
-from sl1max.training._fit import fit, reduce_data
+from sl1max.training._fit import prepare, train, warn_constant
 
+DATA_OPTIONS = (
+    "distribution", "classes", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset", "multilabel",
+)  # fmt: skip
+CHECKED = ("distribution", "classes", "beta_rule", "solver", "multilabel", "tol", "max_iter", "n_jobs", "callback")
 N_BETAS = 30
 LEAST_SHARE = 1e-3  # the last beta of a path that was not given, as a share of the first
 
@@ -96,13 +101,25 @@ def path(
     for name in ("checkpoint", "on_interrupt"):
         if options.get(name) not in (None, "raise"):
             raise ValueError(f"{name} cannot be used for a path, which is many models")
+    of_data, of_fit = split_options(options)
+    check_options(**{name: value for name, value in options.items() if name in CHECKED})
+    reduction = prepare(X, y, beta=1.0, warm_start=warm_start, **of_data)
+    warn_constant(reduction.data)
     if betas is None or isinstance(betas, numbers.Integral):
-        betas = spaced_betas(X, y, N_BETAS if betas is None else betas, **options)
+        betas = spaced_betas(reduction, N_BETAS if betas is None else betas)
     models: list[Model] = []
     betas = read_betas(betas)
     for beta in betas:
-        models.append(fit(X, y, beta=beta, warm_start=models[-1] if models else warm_start, **options))
+        start = models[-1] if models else warm_start
+        models.append(train(reduction.with_beta(beta, start), **of_fit))
     return PathResult(betas, models)
+
+
+def split_options(options):
+    """Options of `fit` as those of `prepare` and those of `train`; the solver is one of both."""
+    of_data = {name: value for name, value in options.items() if name in DATA_OPTIONS}
+    of_fit = {name: value for name, value in options.items() if name not in DATA_OPTIONS or name == "solver"}
+    return of_data, of_fit
 
 
 def zero_beta(
@@ -137,26 +154,29 @@ def zero_beta(
     --------
     >>> import numpy as np
     >>> import sl1max
-    >>> from sl1max.training._path import zero_beta
     >>> X, y = np.array([[1, 0], [1, 1], [0, 1], [0, 0]]), [1, 1, 1, 0]
-    >>> beta = zero_beta(X, y)
+    >>> beta = sl1max.zero_beta(X, y)
     >>> [sl1max.fit(X, y, beta=share * beta).weights.nnz > 0 for share in (1.01, 0.9)]
     [False, True]
     """
     check_options(distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel)
-    data = read_data(
-        X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
-        sample_weight=sample_weight, offset=offset,
+    reduction = prepare(
+        X, y, distribution=distribution, classes=classes, beta=1.0, beta_rule=beta_rule, fit_intercept=fit_intercept,
+        solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
     )  # fmt: skip
-    reduction = reduce_data(data, distribution, np.ones(()), beta_rule, fit_intercept)
+    return largest_beta(reduction)
+
+
+def largest_beta(reduction: Reduction) -> float:
+    """`zero_beta` of a training set with beta = 1."""
     return max((reduction.zero_beta(plan) for plan in reduction.plans("newton")), default=0.0)
 
 
-def spaced_betas(X: Matrix, y: Matrix, n_betas: int, **options: Any) -> np.ndarray:
-    """n_betas of them, from `zero_beta` down, on a logarithmic scale."""
+def spaced_betas(reduction: Reduction, n_betas: int) -> np.ndarray:
+    """n_betas of them, from `zero_beta` down, on a logarithmic scale; of a training set with beta = 1."""
     if n_betas < 1:
         raise ValueError(f"betas={n_betas!r} must be a positive number of them, or an array")
-    first = zero_beta(X, y, **options) or 1.0  # 0: no feature tells anything, any beta will do
+    first = largest_beta(reduction) or 1.0  # 0: no feature tells anything, any beta will do
     return first * np.geomspace(1, LEAST_SHARE, n_betas)
 
 

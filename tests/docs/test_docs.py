@@ -86,6 +86,15 @@ def test_docstrings_refer_to_what_is_in_the_reference():
         assert set(named) <= REFERENCE, path.name
 
 
+def test_references_of_the_architecture_page_exist():
+    """Each reference `file::name` names a function, class or method that the file defines."""
+    references = re.findall(r"`([\w/]+\.pyx?)::(\w+)`", (DOCS / "architecture.md").read_text(encoding="utf-8"))
+    assert len(references) > 20
+    for file, name in references:
+        source = (ROOT / "sl1max" / file).read_text(encoding="utf-8")
+        assert re.search(rf"^ *(?:cdef |cpdef |def |class )[^=\n]*\b{name}\b", source, re.MULTILINE), (file, name)
+
+
 @pytest.mark.parametrize("example", sorted(DOCS.glob("gallery/plot_*.py")), ids=name_of)
 def test_gallery_needs_nothing_beside_the_package(example):
     """An example begins with its title and reads no data but WebKB, which comes with the package."""
