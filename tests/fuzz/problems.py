@@ -353,7 +353,7 @@ def run(rng):
             return "no reference"
     if np.all([np.all(model.converged) for model in results]):
         return "converged"
-    return "max_iter reached" if "max_iter" in options else "stalled"
+    return "max_iter reached" if "max_iter" in options else "stalled, extreme" if kind == "extreme" else "stalled"
 
 
 def _may_be_refused(error, options):
