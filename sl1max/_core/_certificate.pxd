@@ -226,8 +226,12 @@ cdef inline double slack(const problem_t* problem, const state_t* state, double 
 
 
 cdef inline double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil:
-    """The gap at the current weights for p_t, from slope, lift and gradient as form_tilt and price left them."""
-    return slack(problem, state, t) + mixed_divergence(problem, state, t)
+    """The gap at the current weights for p_t, from slope, lift and gradient as form_tilt and price left them.
+
+    Infinite where a term overflows: there is no bound.
+    """
+    cdef double gap = slack(problem, state, t) + mixed_divergence(problem, state, t)
+    return gap if gap == gap else INFINITY
 
 
 cdef inline bint certify(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:

@@ -377,3 +377,38 @@ def test_interruption():
         with pytest.raises(KeyboardInterrupt):
             sl1max.fit(X, y, classes="independent", beta=0.01, tol=1e-9, n_jobs=n_jobs)
         assert_equal_models(sl1max.fit(*small), expected)
+
+
+# The columns count words; weights over six orders of magnitude, and offsets that are almost certain of some classes.
+OVERFLOWING = """
+0 608.389 -4.0 6 47 1 2 2 1 1 1 1 3 1 1 1 1
+1 247.778 -11.7 5 2 1 1 1 4 1 1 2 4 1 9 3 1
+0 277.865 6.5 1 2 1 1 19 3 1 37 1 1 3 1 1 1
+1 81.6 -2.9 1 1 90 1 1 3 1 1 1 3 2 7 1 1
+1 6.885 5.1 3 1 1 4 1 1 3 1 78 3 5 3 99 2
+0 3.547 -0.2 1 1 3 3 1 1 1 1 5 1 2 1 17 2
+0 5.723 -11.9 4 1 57 1 1 1 9 28 1 1 1 2 1 10
+0 721.427 20.0 1 1 7 1 88 1 1 6 6 1 3 24 9 2
+1 25.262 1.5 1 3 2 2 267 1 1 10 1 5 4 1 8 9
+0 0.001 0.3 4 1 5152 1 100 1 1 2 7 16 1 1 1 64
+1 11.241 0.9 5 1 2 1 6 2 1 106 4 2 117 1 19 4
+1 209.78 3.9 2 30 7 8 2 1 2 5 1 4 1 1 2 1
+0 3.966 -11.7 1 2 26 2 3 1 2 2 1 25 1 29 8 3
+0 64.604 -8.7 2 3 1 1 658 1 4 9 6 2 1 4 28 1
+0 5.718 7.6 2 2 1 3 1 28 1 1 1 2 647 1 1 1
+0 130.952 7.2 3 1 10 1 1 2 1 1 50 1 6 1 1 1
+1 242.274 8.3 10 1 3 1 1 24 2 1 32 1 2 2 1 1
+0 636.642 17.2 3 1 2 1 1 12 1 3 1 303 1 17 1 1
+0 13.877 1.4 8 1 1 2 1 1 1 1 3 32 33 2 4 216
+0 0.004 11.6 3 4 1 3 1 1 1 1 3 7 2 31 16 2
+1 0.014 10.1 5 1 1 5 13 3 1 3 3 1 2 1 1 25
+"""
+
+
+def test_gap_that_overflows_is_infinite():
+    rows = np.array([line.split() for line in OVERFLOWING.strip().splitlines()], float)
+    y, weight, offset, X = rows[:, :1], rows[:, 1], rows[:, 2], rows[:, 3:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sl1max.ConvergenceWarning)
+        model = sl1max.fit(X, y, classes="independent", beta=0.127, sample_weight=weight, offset=offset, tol=1e-9)
+    assert (model.dual_gap >= 0).all()
