@@ -37,6 +37,13 @@ class BinnedPoints:
             self.values.append(values)
             self.bins.append(bins.astype(np.int32))
 
+    def take(self, rows: np.ndarray) -> BinnedPoints:
+        """Some of the points, in the same bins."""
+        taken = object.__new__(BinnedPoints)
+        taken.points, taken.values = np.asfortranarray(self.points[rows]), self.values
+        taken.bins = [bins[rows] for bins in self.bins]
+        return taken
+
     def __len__(self) -> int:
         return len(self.points)
 
@@ -74,18 +81,29 @@ class FeatureColumns:
                     group[where] = len(table) + 7 * j + kind
         return group
 
-    def columns(self, which: np.ndarray) -> np.ndarray:
-        """Columns of some features.
+    def fill(self, which: np.ndarray, columns_out: np.ndarray) -> None:
+        """Make the columns of some features.
 
         Parameters
         ----------
         which : int array
+        columns_out : float array of shape (len(which), n_points)
+            A row for each feature.
+        """
+        self._table[which].columns(self._points.points, out=columns_out.T)
+
+    def take(self, rows: np.ndarray) -> FeatureColumns:
+        """The same features of some of the points.
+
+        Parameters
+        ----------
+        rows : int array
 
         Returns
         -------
-        float array of shape (n_points, len(which)), column by column in memory
+        FeatureColumns
         """
-        return self._table[which].columns(self._points.points)
+        return FeatureColumns(self._table, self._points.take(rows))
 
     def means(self, mass: np.ndarray) -> np.ndarray:
         """Mean of every feature under a distribution over the points.

@@ -74,7 +74,7 @@ class FeatureTable:
         parts = ([getattr(table, field.name) for table in tables] for field in fields(cls))
         return cls(*map(np.concatenate, parts))
 
-    def columns(self, V: np.ndarray, *, clamp: bool = False) -> np.ndarray:
+    def columns(self, V: np.ndarray, *, clamp: bool = False, out: np.ndarray | None = None) -> np.ndarray:
         """Values of the features at points.
 
         Parameters
@@ -82,29 +82,40 @@ class FeatureTable:
         V : float array of shape (n_points, n_covariates)
         clamp : bool
             Limit every feature to [0, 1].
+        out : float array of shape (n_points, n_features), optional
+            Where to write them.
 
         Returns
         -------
         float array of shape (n_points, n_features), column by column in memory
         """
-        out = np.empty((len(V), len(self)), order="F")
-        for kind, where in self.by_kind():
-            v, low = V[:, self.first[where]], self.low[where]
-            extent = self.high[where] - low
-            scale = np.where(extent > 0, extent, 1.0)  # a constant feature is 0
-            if kind == CATEGORY:
-                out[:, where] = v == self.value[where]
-            elif kind == THRESHOLD:
-                out[:, where] = v > self.value[where]
-            elif kind == HINGE:
-                out[:, where] = np.maximum(v - low, 0.0) / scale
-            elif kind == REVERSE_HINGE:
-                out[:, where] = np.maximum(self.high[where] - v, 0.0) / scale
-            else:
-                if kind != LINEAR:
-                    v = v * V[:, self.second[where]]
-                out[:, where] = (v - low) / scale
-        return np.clip(out, 0.0, 1.0, out=out) if clamp else out
+        out = np.empty((len(V), len(self)), order="F") if out is None else out
+        for j in range(len(self)):
+            self._fill(out[:, j], V, j)
+            if clamp:
+                np.clip(out[:, j], 0.0, 1.0, out=out[:, j])
+        return out
+
+    def _fill(self, column, V, j):
+        """Write the values of feature j to a column."""
+        kind, v, low, high = self.kind[j], V[:, self.first[j]], self.low[j], self.high[j]
+        if kind == CATEGORY:
+            column[...] = v == self.value[j]
+            return
+        if kind == THRESHOLD:
+            column[...] = v > self.value[j]
+            return
+        if kind == REVERSE_HINGE:
+            np.subtract(high, v, out=column)
+        elif kind in (LINEAR, HINGE):
+            np.subtract(v, low, out=column)
+        else:
+            np.multiply(v, V[:, self.second[j]], out=column)
+            column -= low
+        if kind in (HINGE, REVERSE_HINGE):
+            np.maximum(column, 0.0, out=column)
+        if high > low:  # else the feature is constant: 0
+            column /= high - low
 
     def by_kind(self) -> Iterator[tuple[int, np.ndarray]]:
         for kind in np.unique(self.kind):

@@ -34,6 +34,11 @@ FEW = 30  # violators that may join the working set at once; more if many have a
 INNER_ROUNDS = 3  # of the core, between two pricings
 # Rounding error of a mean under a distribution, for features in [0, 1]: added to every violation.
 ROUNDING = 1e-14
+COARSE_POINTS = 1 << 16  # from which on training begins with a model of fewer points:
+COARSE_SHARE = 8  # one of so many, and all presences,
+COARSE_TOL = 1e-5  # to this tolerance at least
+COLUMNS_AT_ONCE = 8  # when columns are made
+MAX_CELLS = 1 << 27  # of the columns of a working set, before those without a weight leave it
 MAX_STALLED = 3  # pricings without a new feature or a smaller gap after which training ends
 
 
@@ -52,23 +57,29 @@ class ColumnSource(Protocol):
     def means(self, mass: np.ndarray) -> np.ndarray:
         """Mean of every feature under a distribution over the points."""
 
-    def columns(self, which: np.ndarray) -> np.ndarray:
-        """Columns of some features: an array (n_points, len(which)), column by column in memory."""
+    def fill(self, which: np.ndarray, columns_out: np.ndarray) -> None:
+        """Write the columns of some features to the rows of an array (len(which), n_points)."""
+
+    def take(self, rows: np.ndarray) -> ColumnSource:
+        """The same features of some of the points."""
 
 
 class MatrixColumns:
     """The columns of a dense or sparse matrix as a source of features."""
 
     def __init__(self, matrix):
-        self._matrix = matrix.tocsc() if sparse.issparse(matrix) else np.asarray(matrix, float)
+        self._matrix = sparse.csc_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix, float)
         self.group = np.arange(matrix.shape[1])
 
     def means(self, mass):
         return self._matrix.T @ mass
 
-    def columns(self, which):
+    def fill(self, which, columns_out):
         columns = self._matrix[:, which]
-        return np.asfortranarray(columns.toarray() if sparse.issparse(columns) else columns)
+        columns_out[...] = (columns.toarray() if sparse.issparse(columns) else columns).T
+
+    def take(self, rows):
+        return MatrixColumns(self._matrix[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +158,8 @@ def fit_density(
         The duality gap stayed above its target.
     """
     target = tol * np.log(max(len(q0), 2))
+    if warm_start is None and len(q0) >= COARSE_POINTS:
+        warm_start = _start_coarse(source, means, penalties, presence, q0, tol, max_iter)
     working = _WorkingSet(source, means, penalties, presence, q0, target)
     violation = np.abs(means - source.means(q0)) - penalties
     if warm_start is not None:
@@ -173,6 +186,22 @@ def fit_density(
     return working.result(gap, n_pricings, bool(gap <= target))
 
 
+def _start_coarse(source, means, penalties, presence, q0, tol, max_iter):
+    """Weights to begin with: those of a model of some of the points, presences among them."""
+    others = np.flatnonzero(presence == 0)
+    others = others[:: max(2, COARSE_SHARE * len(others) // len(q0))]
+    rows = np.union1d(np.flatnonzero(presence), others)
+    mass = q0[rows].copy()
+    taken = presence[rows] == 0
+    mass[taken] *= (1 - mass[~taken].sum()) / mass[taken].sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit = fit_density(
+            source.take(rows), means, penalties, presence[rows], mass, tol=max(tol, COARSE_TOL), max_iter=max_iter
+        )
+    return fit.used, fit.weights
+
+
 def _mixing(distance, penalties):
     """The least t with (1 - t) distance <= penalties."""
     outside = distance > penalties
@@ -197,7 +226,7 @@ class _WorkingSet:
         self._source, self._means, self._penalties = source, means, penalties
         self._presence, self._q0, self._target = presence, q0, target
         self._features = np.empty(0, int)
-        self._columns = np.empty((len(q0), 0), order="F")
+        self._columns = np.empty((0, len(q0)))  # a row for each feature, and room for more
         self._solver = None
         self._rounds_before = 0
         self.member = ~np.isfinite(penalties)
@@ -218,13 +247,18 @@ class _WorkingSet:
         """Add features; returns how many. The solver goes on from its weights."""
         if self._solver is not None and not len(features):
             return 0
-        lam = np.append(self._lam, np.broadcast_to(weights, len(features)))
-        self._rounds_before = self.n_iter
+        lam, self._rounds_before = self._lam.copy(), self.n_iter
+        self._solver = None  # it refers to the columns
+        lam = self._make_room(lam, len(features))
+        n_before, n_points = len(self._features), len(self._q0)
         self._features = np.append(self._features, features).astype(int)
-        self._columns = np.concatenate([self._columns, self._source.columns(features)], axis=1).T.copy().T
+        lam = np.append(lam, np.broadcast_to(weights, len(features)))
         self.member[features] = True
-        n_points, n_columns = self._columns.shape
-        columns = Columns(n_points, n_columns, None, None, self._columns.ravel(order="F"))
+        n_columns = len(self._features)
+        for start in range(n_before, n_columns, COLUMNS_AT_ONCE):
+            stop = min(start + COLUMNS_AT_ONCE, n_columns)
+            self._source.fill(self._features[start:stop], self._columns[start:stop])
+        columns = Columns(n_points, n_columns, None, None, self._columns[:n_columns].ravel())
         means, penalties = self._means[self._features], self._penalties[self._features]
         problem = Problem(columns, means[None], penalties[None], self._presence[None], self._q0, pooled=True)
         start = np.flatnonzero(lam)
@@ -232,6 +266,22 @@ class _WorkingSet:
         # Rounds go on until the gap over all features is small: that of the working set must be smaller.
         self._solver = Solver(problem, tol=0.1 * self._target, objective_zero=1.0, warm_start=warm_start, tight=False)
         return len(features)
+
+    def _make_room(self, lam, n_new):
+        """Room for more columns; those without a weight leave if there are too many. Returns the weights left."""
+        n_points = len(self._q0)
+        if (len(lam) + n_new) * n_points > MAX_CELLS and not lam.all():
+            kept = np.flatnonzero(lam)
+            self.member[self._features[lam == 0]] = False
+            for place, k in enumerate(kept):
+                self._columns[place] = self._columns[k]
+            self._features, lam = self._features[kept], lam[kept]
+        needed = len(lam) + n_new
+        if needed > len(self._columns):
+            columns = np.empty((max(needed, min(2 * len(self._columns), MAX_CELLS // n_points)), n_points))
+            columns[: len(lam)] = self._columns[: len(lam)]
+            self._columns = columns
+        return lam
 
     def run(self, n_rounds):
         return self._solver.run(n_rounds)
@@ -249,7 +299,9 @@ class _WorkingSet:
         order = np.argsort(self._features)
         order = order[self._lam[order] != 0]
         used, weights = self._features[order], self._lam[order]
-        scores = self._columns[:, order] @ weights
+        scores = np.zeros(len(self._q0))
+        for k, weight in zip(order, weights, strict=True):
+            scores += weight * self._columns[k]
         shift = scores.max()
         log_z = shift + np.log(self._q0 @ np.exp(scores - shift))
         return DensityFit(

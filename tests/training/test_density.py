@@ -56,7 +56,9 @@ def test_means_of_implicit_columns_equal_those_of_columns(kind):
 def test_implicit_columns_are_made_on_demand():
     (source, *_), columns = make_problem()
     which = np.array([5, 0, 40, len(columns[0]) - 1])
-    assert_array_equal(source.columns(which), columns[:, which])
+    made = np.empty((4, len(columns)))
+    source.fill(which, made)
+    assert_array_equal(made, columns[:, which].T)
 
 
 def test_means_of_hinges_keep_their_digits_far_from_zero():
@@ -178,6 +180,28 @@ def test_warm_start_goes_on_from_given_weights():
     again = fit_density(*problem, tol=1e-9, warm_start=(fit.used, fit.weights))
     assert again.n_iter < fit.n_iter / 2
     assert_allclose(again.objective, fit.objective, atol=1e-8)
+
+
+def test_start_with_fewer_points_leads_to_the_same_optimum(monkeypatch):
+    problem, _ = make_problem(n_background=2000)
+    fit = fit_density(*problem, tol=1e-11)
+    monkeypatch.setattr(_density, "COARSE_POINTS", 500)
+    starts = []
+    start_coarse = _density._start_coarse
+    monkeypatch.setattr(_density, "_start_coarse", lambda *args: starts.append(start_coarse(*args)) or starts[-1])
+    again = fit_density(*problem, tol=1e-11)
+    assert len(starts) == 1 and len(starts[0][0]) > 3
+    assert again.converged and again.n_iter < fit.n_iter
+    assert_allclose(again.objective, fit.objective, rtol=0, atol=1e-10)
+
+
+def test_columns_without_a_weight_leave_a_large_working_set(monkeypatch):
+    problem, _ = make_problem()
+    fit = fit_density(*problem, tol=1e-11)
+    monkeypatch.setattr(_density, "MAX_CELLS", (len(fit.used) + 15) * len(problem[3]))
+    again = fit_density(*problem, tol=1e-11)
+    assert again.converged and again.n_columns < fit.n_columns
+    assert_allclose(again.objective, fit.objective, rtol=0, atol=1e-10)
 
 
 def test_neighbours_of_a_violator_wait():
