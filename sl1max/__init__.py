@@ -47,6 +47,7 @@ _LAZY = {
     "LinearSVMClassifier": "sl1max.estimators._learners",
     "MaxentClassifier": "sl1max.estimators._maxent",
     "MaxentClassifierCV": "sl1max.estimators._maxent_cv",
+    "MaxentDensity": "sl1max.estimators._density",
     "MomentModel": "sl1max.training._moments",
     "OutputCodeClassifier": "sl1max.estimators._output_codes",
     "Table": "sl1max.model._explain",

@@ -149,8 +149,8 @@ class LambdasModel:
     def _cumulative(self, raw):
         if self.raw_values is None:
             raise ValueError("the cumulative output needs the raw values of the background, which .lambdas files lack")
-        cumulative = np.interp(raw, self.raw_values, self.cumulative_values)
-        return np.where(raw < self.raw_values[0], 0.0, cumulative)
+        # In between, values are interpolated; below the least, towards 0.
+        return np.interp(raw, np.append(0.0, self.raw_values), np.append(0.0, self.cumulative_values))
 
     def decision_function(self, X: Any, *, clamp: bool = True) -> np.ndarray:
         """ln(raw e^H) - ln ln 2: 0 where cloglog is 1/2.

@@ -13,22 +13,13 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from sl1max._data.binned import BinnedPoints, FeatureColumns
 from sl1max._data.covariates import FROM_DTYPE, Covariates
-from sl1max._data.feature_table import (
-    CATEGORY,
-    LINEAR,
-    FeatureTable,
-    choose_classes,
-    default_betas,
-    expand,
-    means_and_penalties,
-)
+from sl1max._data.feature_table import CATEGORY, LINEAR
 from sl1max._data.inputs import check_options, read_sample_weight
 from sl1max.model._explain import make_table
 from sl1max.species._lambdas import OUTPUTS, LambdasModel
 from sl1max.species._transformer import encode_covariates, open_covariates
-from sl1max.training._density import fit_density
+from sl1max.training._presences import SampleSpace, fit_presences, row_key
 
 MISSING = ("error", "drop")
 SAME = 1e-10  # relative difference of raw values that are equal but for rounding
@@ -165,35 +156,20 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         """
         self._check_options()
         V, presence, weight = self._read_training_set(X, y, sample_weight)
-        background, presences = V[~presence], V[presence]
-        n = weight[presence].sum()
-        classes = choose_classes(self.features, n)
-        space = _SampleSpace(background, weight[~presence], presences, weight[presence])
-        points = BinnedPoints(space.points)
-        table = expand(points.points, presences, classes, list(self.covariates_.categories), points.values)
-        betas = default_betas(
-            n,
-            classes,
-            self.beta_multiplier,
-            lqp=self.beta_lqp,
-            categorical=self.beta_categorical,
-            threshold=self.beta_threshold,
-            hinge=self.beta_hinge,
-        )
-        means, penalties = means_and_penalties(table, presences, betas, weight[presence])
-        if "l" not in classes:
-            penalties[table.kind == LINEAR] = np.inf
-        fit = fit_density(
-            FeatureColumns(table, points),
-            means,
-            penalties,
-            space.presence,
-            space.weight / space.weight.sum(),
+        space = SampleSpace(V[~presence], weight[~presence], V[presence], weight[presence])
+        trained = fit_presences(
+            space,
+            self.features,
+            list(self.covariates_.categories),
+            beta_multiplier=self.beta_multiplier,
+            beta_lqp=self.beta_lqp,
+            beta_categorical=self.beta_categorical,
+            beta_threshold=self.beta_threshold,
+            beta_hinge=self.beta_hinge,
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        self._keep(table, means, penalties, space, fit)
-        self.n_presences_, self.feature_classes_, self.n_features_expanded_ = n, classes, len(table)
+        self._keep(trained, space)
         return self
 
     def _check_options(self):
@@ -237,16 +213,15 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
     def _allows_missing(self):
         return self.missing == "drop"
 
-    def _keep(self, table, means, penalties, space, fit):
-        total = space.weight.sum()
+    def _keep(self, trained, space):
+        table, fit = trained.table, trained.fit
         score = fit.scores - fit.scores.max()
         mass = np.exp(score)
         density_normalizer = space.weight @ mass
         raw = mass / density_normalizer
         entropy = -(space.weight * raw) @ (score - np.log(density_normalizer))
-        raw_values, cumulative_values = _cumulate(raw, space.weight)
-        shown = np.flatnonzero(np.isin(table.kind, (LINEAR, CATEGORY)))
-        shown = np.union1d(shown, fit.used)
+        # Without a weight: linear features, whose ranges clamp the covariates, and categories.
+        shown = np.union1d(np.flatnonzero(np.isin(table.kind, (LINEAR, CATEGORY))), fit.used)
         weights = np.zeros(len(table))
         weights[fit.used] = fit.weights
         self.model_ = LambdasModel(
@@ -255,24 +230,24 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             weights[shown],
             float(fit.scores.max()),
             float(density_normalizer),
-            float(total),
+            float(space.weight.sum()),
             float(entropy),
-            raw_values,
-            cumulative_values,
+            *_cumulate(raw, space.weight),
         )
-        used: FeatureTable = table[fit.used]
+        used = table[fit.used]
         self.features_ = make_table(
             feature=np.array(used.term_names(self.covariates_.names), str),
             weight=fit.weights,
             low=used.low,
             high=used.high,
-            penalty=penalties[fit.used],
+            penalty=trained.penalties[fit.used],
         )
         self.gain_ = -fit.objective
-        self.unregularized_gain_ = float(fit.weights @ means[fit.used] - fit.log_z)
+        self.unregularized_gain_ = float(fit.weights @ trained.means[fit.used] - fit.log_z)
         self.entropy_ = self.model_.entropy
         self.dual_gap_, self.converged_, self.n_iter_ = fit.dual_gap, fit.converged, fit.n_iter
-        self.n_background_ = float(total)
+        self.n_presences_, self.n_background_ = trained.n_presences, self.model_.n_background
+        self.feature_classes_, self.n_features_expanded_ = trained.classes, len(table)
 
     # Predictions
 
@@ -376,43 +351,7 @@ def _cumulate(raw, weight):
     return raw[last], cumulative[last] * (100 / cumulative[-1])
 
 
-class _SampleSpace:
-    """The points of the background and the presences that equal none of them.
-
-    Attributes
-    ----------
-    points : float array of shape (n_points, n_covariates)
-    weight : float array of shape (n_points,)
-        q0, not normalised: an added presence has its own weight.
-    presence : float array of shape (n_points,)
-        The distribution of the presences over the points; sums to one.
-    """
-
-    def __init__(self, background, background_weight, presences, presence_weight):
-        place = _find_rows(presences, background)
-        added = place < 0
-        self.points = np.concatenate([background, presences[added]])
-        self.weight = np.concatenate([background_weight, presence_weight[added]])
-        place[added] = len(background) + np.arange(np.count_nonzero(added))
-        self.presence = np.bincount(place, presence_weight / presence_weight.sum(), len(self.points))
-
-
-def _find_rows(rows, among):
-    """The number of the first equal row of another matrix, -1 if there is none."""
-    candidates = np.arange(len(among))
-    for j in range(rows.shape[1]):
-        candidates = candidates[np.isin(among[candidates, j], rows[:, j])]
-    place = {}
-    for i in candidates.tolist():
-        place.setdefault(_key(among[i]), i)
-    return np.array([place.get(_key(row), -1) for row in rows], int)
-
-
 def _is_first(rows):
     """Whether a row is the first of those that equal it."""
     seen = set()
-    return np.array([not (_key(row) in seen or seen.add(_key(row))) for row in rows], bool)
-
-
-def _key(row):
-    return (row + 0.0).tobytes()  # 0.0 for -0.0
+    return np.array([not (row_key(row) in seen or seen.add(row_key(row))) for row in rows], bool)

@@ -278,7 +278,7 @@ class _WorkingSet:
             self._features, lam = self._features[kept], lam[kept]
         needed = len(lam) + n_new
         if needed > len(self._columns):
-            columns = np.empty((max(needed, min(2 * len(self._columns), MAX_CELLS // n_points)), n_points))
+            columns = np.empty((max(needed, min(needed + max(needed, 2 * FEW), MAX_CELLS // n_points)), n_points))
             columns[: len(lam)] = self._columns[: len(lam)]
             self._columns = columns
         return lam

@@ -1,0 +1,157 @@
+"""Training from presences against a background: the sample space, the features of Maxent, the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sl1max._data.binned import BinnedPoints, FeatureColumns
+from sl1max._data.feature_table import (
+    LINEAR,
+    FeatureTable,
+    choose_classes,
+    default_betas,
+    expand,
+    means_and_penalties,
+)
+from sl1max.training._density import DensityFit, fit_density
+
+
+class SampleSpace:
+    """The points of a background, and the presences that equal none of them.
+
+    Parameters
+    ----------
+    background : float array of shape (n_background, n_covariates)
+    background_weight : float array of shape (n_background,)
+    presences : float array of shape (n_presences, n_covariates)
+    presence_weight : float array of shape (n_presences,)
+    unit : float
+        Weight of an added presence of weight 1, as a point of the sample space.
+
+    Attributes
+    ----------
+    points : float array of shape (n_points, n_covariates)
+    weight : float array of shape (n_points,)
+        The default distribution q0, not normalised.
+    presences, presence_weight : float arrays
+    presence : float array of shape (n_points,)
+        The distribution of the presences over the points; sums to one.
+    """
+
+    def __init__(
+        self,
+        background: np.ndarray,
+        background_weight: np.ndarray,
+        presences: np.ndarray,
+        presence_weight: np.ndarray,
+        *,
+        unit: float = 1.0,
+    ):
+        place = find_rows(presences, background)
+        added = place < 0
+        self.presences, self.presence_weight = presences, presence_weight
+        self.points = np.concatenate([background, presences[added]])
+        self.weight = np.concatenate([background_weight, unit * presence_weight[added]])
+        place[added] = len(background) + np.arange(np.count_nonzero(added))
+        self.presence = np.bincount(place, presence_weight / presence_weight.sum(), len(self.points))
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceFit:
+    """A model trained from presences.
+
+    Attributes
+    ----------
+    table : FeatureTable
+    means, penalties : float arrays of shape (n_features,)
+    fit : DensityFit
+    classes : str
+        Letters of the feature classes.
+    n_presences : float
+        The number of presences, or the sum of their weights.
+    """
+
+    table: FeatureTable
+    means: np.ndarray
+    penalties: np.ndarray
+    fit: DensityFit
+    classes: str
+    n_presences: float
+
+
+def fit_presences(
+    space: SampleSpace,
+    features: str,
+    categorical: Sequence[int] = (),
+    *,
+    beta_multiplier: float = 1.0,
+    beta_lqp: float | None = None,
+    beta_categorical: float | None = None,
+    beta_threshold: float | None = None,
+    beta_hinge: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+) -> PresenceFit:
+    """Train a density with the features and penalties of Maxent.
+
+    Parameters
+    ----------
+    space : SampleSpace
+    features : str
+        "auto" or letters out of "lqpht".
+    categorical : sequence of int
+        Covariates whose values are categories.
+    beta_multiplier, beta_lqp, beta_categorical, beta_threshold, beta_hinge :
+        See `sl1max._data.feature_table.default_betas`.
+    tol, max_iter :
+        See `fit_density`.
+
+    Returns
+    -------
+    PresenceFit
+    """
+    n = float(space.presence_weight.sum())
+    classes = choose_classes(features, n)
+    points = BinnedPoints(space.points)
+    table = expand(points.points, space.presences, classes, categorical, points.values)
+    betas = default_betas(
+        n,
+        classes,
+        beta_multiplier,
+        lqp=beta_lqp,
+        categorical=beta_categorical,
+        threshold=beta_threshold,
+        hinge=beta_hinge,
+    )
+    means, penalties = means_and_penalties(table, space.presences, betas, space.presence_weight)
+    if "l" not in classes:
+        penalties[table.kind == LINEAR] = np.inf
+    fit = fit_density(
+        FeatureColumns(table, points),
+        means,
+        penalties,
+        space.presence,
+        space.weight / space.weight.sum(),
+        tol=tol,
+        max_iter=max_iter,
+    )
+    return PresenceFit(table, means, penalties, fit, classes, n)
+
+
+def find_rows(rows: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """The number of the first equal row of another matrix, -1 if there is none."""
+    candidates = np.arange(len(among))
+    for j in range(rows.shape[1]):
+        candidates = candidates[np.isin(among[candidates, j], rows[:, j])]
+    place: dict[bytes, int] = {}
+    for i in candidates.tolist():
+        place.setdefault(row_key(among[i]), i)
+    return np.array([place.get(row_key(row), -1) for row in rows], int)
+
+
+def row_key(row: np.ndarray) -> bytes:
+    """Equal for rows that are equal, with 0.0 and -0.0 taken to be equal."""
+    return (row + 0.0).tobytes()

@@ -1,0 +1,124 @@
+"""sl1max.MaxentDensity: the model, its scores and samples, the conventions of scikit-learn."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+pytest.importorskip("sklearn")
+
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sl1max import MaxentDensity, fit_moments
+from sl1max._data.feature_table import default_betas, expand, means_and_penalties
+
+
+@parametrize_with_checks([MaxentDensity(n_background=200, tol=1e-12, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def make_data(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    background = np.round(rng.uniform(-3, 3, (400, 2)), 2)
+    return background, np.round(rng.normal(size=(n, 2)) * [0.5, 1.0], 2)
+
+
+def test_model_equals_that_from_moments():
+    background, X = make_data()
+    density = MaxentDensity(background, features="lq", tol=1e-12).fit(X)
+    table = expand(density.points_, X, "lq")
+    means, penalties = means_and_penalties(table, X, default_betas(60, "lq"))
+    reference = fit_moments(means, penalties, table.columns(density.points_), tol=1e-9)
+    assert_allclose(density.proba_, reference.proba, rtol=1e-4)
+    assert_allclose(density.gain_, -reference.objective, atol=1e-8)
+
+
+def test_scores_are_log_ratios_over_the_sample_space():
+    background, X = make_data()
+    weight = np.random.default_rng(1).random(400)
+    density = MaxentDensity(background, background_weight=weight).fit(X)
+    assert density.converged_
+    assert_allclose(density.q0_.sum(), 1)
+    assert_allclose(density.proba_.sum(), 1)
+    assert_allclose(density.score_samples(density.points_), np.log(density.proba_ / density.q0_), atol=1e-10)
+    assert_allclose(density.score(X), density.score_samples(X).mean())
+    assert density.score(X) > density.gain_ > 0
+
+
+def test_scale_of_the_background_weights_does_not_matter():
+    background, X = make_data()
+    weight = np.random.default_rng(1).random(400)
+    scores = [
+        MaxentDensity(background, background_weight=scale * weight).fit(X).score_samples(X) for scale in (1, 1e-6)
+    ]
+    assert_allclose(scores[0], scores[1], rtol=1e-6, atol=1e-8)
+
+
+def test_points_without_default_probability_are_left_out():
+    background, X = make_data()
+    weight = (background[:, 0] > -1).astype(float)
+    density = MaxentDensity(background, background_weight=weight).fit(X)
+    kept = MaxentDensity(background[weight > 0]).fit(X)
+    assert_array_equal(density.score_samples(X), kept.score_samples(X))
+
+
+def test_weights_equal_repeated_examples():
+    background, X = make_data()
+    weight = np.random.default_rng(1).integers(0, 3, len(X))
+    weighted = MaxentDensity(background, tol=1e-12).fit(X, sample_weight=weight)
+    repeated = MaxentDensity(background, tol=1e-12).fit(np.repeat(X, weight, axis=0))
+    assert_allclose(weighted.score_samples(X), repeated.score_samples(X), atol=1e-5)
+
+
+def test_samples_follow_the_model():
+    background, X = make_data()
+    density = MaxentDensity(background, random_state=0).fit(X)
+    sample = density.sample(20_000)
+    assert sample.shape == (20_000, 2)
+    mean = density.proba_ @ density.points_
+    deviation = np.sqrt(density.proba_ @ (density.points_ - mean) ** 2)
+    assert (np.abs(sample.mean(axis=0) - mean) < 5 * deviation / np.sqrt(20_000)).all()
+    assert_array_equal(sample, density.sample(20_000))
+    assert not np.array_equal(sample, density.sample(20_000, random_state=1))
+
+
+def test_uniform_background_is_drawn_by_default():
+    _, X = make_data(n=300)
+    density = MaxentDensity(random_state=0).fit(X)
+    assert len(density.points_) == 10_300
+    low, high = X.min(axis=0), X.max(axis=0)
+    margin = 0.1 * (high - low)
+    assert (density.points_ >= low - margin).all() and (density.points_ <= high + margin).all()
+    assert (density.points_.min(axis=0) < low).all() and (density.points_.max(axis=0) > high).all()
+    volume = np.prod(1.2 * (high - low))
+    true = -0.5 * (1 / 0.25 * 0.3**2 + 0.2**2) - np.log(2 * np.pi * 0.5)
+    assert_allclose(density.score_samples([[0.3, 0.2]]) - np.log(volume), true, atol=0.25)
+
+
+def test_points_outside_the_range_have_the_score_of_its_end():
+    background, X = make_data()
+    density = MaxentDensity(background).fit(X)
+    end = density.points_.max(axis=0)
+    assert_allclose(density.score_samples([end + 10]), density.score_samples([end]))
+
+
+def test_multiplier_is_chosen_by_cross_validation():
+    background, X = make_data()
+    search = GridSearchCV(MaxentDensity(background), {"beta_multiplier": [0.1, 1, 50]}, cv=3).fit(X)
+    assert search.best_params_["beta_multiplier"] < 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"background": np.zeros((5, 3))}, "background has 3 columns"),
+        ({"background": np.zeros((5, 2)), "background_weight": np.ones(4)}, "background_weight has shape"),
+        ({"background": np.full((5, 2), np.nan)}, "background contains NaN"),
+        ({"features": "xyz"}, "features must be"),
+        ({"beta_multiplier": -1}, "beta_multiplier"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        MaxentDensity(**options).fit(make_data()[1])
