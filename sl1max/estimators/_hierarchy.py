@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.cluster.hierarchy import average, to_tree
@@ -16,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import FORMATS, MaxentClassifier
+from sl1max.estimators._parallel import run_parallel
 
 
 class HierarchyClassifier(ClassifierMixin, BaseEstimator):
@@ -102,9 +102,8 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
             tree = read_tree(self.tree, self.classes_)
         self.tree_ = label_tree(tree, self.classes_)
         self._nodes = list(walk_tree(tree))
-        self.estimators_ = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-            delayed(self._fit_node)(branches, X, codes, sample_weight) for branches in self._nodes
-        )
+        arguments = [(branches, X, codes, sample_weight) for branches in self._nodes]
+        self.estimators_ = run_parallel(self._fit_node, arguments, self.n_jobs, threads=True)
         return self
 
     def _fit_node(self, branches, X, codes, sample_weight):

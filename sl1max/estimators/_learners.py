@@ -16,7 +16,6 @@ from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max._data.inputs import check_options
 from sl1max._utils.progress import format_seconds, print_line
@@ -24,6 +23,7 @@ from sl1max._utils.typing import Matrix
 from sl1max.estimators._adaboost import AdaBoostClassifier, classes_to_train, is_mirrored, join_classes, read_classes
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.estimators._maxent_cv import score_path
+from sl1max.estimators._parallel import run_parallel
 from sl1max.model._explain import Table
 from sl1max.training._early_stopping import model_error
 from sl1max.training._path import read_betas
@@ -167,9 +167,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         X = data.matrix.tocsr() if sparse.issparse(data.matrix) else np.ascontiguousarray(data.matrix)
         classes = classes_to_train(data)
         seed = draw_seed(self.random_state)
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._fit_class)(X, data, c, seed) for c in classes
-        )
+        found = run_parallel(self._fit_class, [(X, data, c, seed) for c in classes], self.n_jobs)
         n_classes = len(data.classes)
         rows = [sparse.csr_array((1, X.shape[1]))] * n_classes
         intercept, n_iter = np.zeros(n_classes), np.zeros(n_classes, np.int64)
@@ -412,9 +410,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
                 progress.show(family, table)
             return table
 
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(score)(family, fold) for family in families for fold in folds
-        )
+        found = run_parallel(score, [(family, fold) for family in families for fold in folds], self.n_jobs)
         return [found[k : k + len(folds)] for k in range(0, len(found), len(folds))]
 
     def _set_results(self, families, found):

@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max._data.inputs import check_options, read_features
 from sl1max._utils.progress import print_line
 from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
+from sl1max.estimators._parallel import run_parallel
 from sl1max.training._fit import prepare
 from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
 
@@ -152,11 +152,12 @@ class MaxentClassifierCV(MaxentPredictor):
         features = read_features(X)
         grids = [self._grid(model, features, y, sample_weight) for model in models]
         report = report_fold if self.verbose else None
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(score_path)(model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
+        arguments = [
+            (model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
             for model, betas in zip(models, grids, strict=True)
             for fold in folds
-        )
+        ]
+        found = run_parallel(score_path, arguments, self.n_jobs)
         self._set_results(models, grids, found, len(folds))
         best = MaxentClassifier(n_jobs=self.n_jobs, **self.best_params_, **self._shared())
         (best,) = best._fit_betas([best.beta], features, y, sample_weight)

@@ -81,6 +81,19 @@ def test_fit_and_predict_where_threads_cannot_start(monkeypatch, error, kind, me
         model.proba(X, n_jobs=4)
 
 
+@pytest.mark.parametrize(
+    "name", ["LinearSVMClassifier", "MaxentClassifierCV", "HierarchyClassifier", "AdaBoostClassifier"]
+)
+def test_estimators_where_threads_cannot_start(monkeypatch, name):
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 5)), rng.integers(0, 5, 60)
+    estimator = getattr(sl1max, name)(n_jobs=3)
+    refuse_threads(monkeypatch, RuntimeError("can't start new thread"))
+    with pytest.raises(ThreadStartError, match="cannot start 3 threads"):
+        estimator.fit(X, y)
+
+
 def test_number_of_threads():
     assert count_threads(None) == count_threads(1) == 1
     assert count_threads(5) == 5
