@@ -17,6 +17,7 @@ from sl1max.training._path import PathResult, path, zero_beta
 __all__ = [
     "CheckpointError",
     "ConvergenceWarning",
+    "Explanation",
     "FitError",
     "FitMemoryError",
     "FitProgress",
@@ -33,6 +34,7 @@ __all__ = [
     "fit_moments",
     "load",
     "path",
+    "report",
     "with_class",
     "without_class",
     "zero_beta",
@@ -43,6 +45,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "AdaBoostClassifier": "sl1max.estimators._adaboost",
     "AutoClassifier": "sl1max.estimators._learners",
+    "Explanation": "sl1max.model._explain",
     "HierarchyClassifier": "sl1max.estimators._hierarchy",
     "LinearSVMClassifier": "sl1max.estimators._learners",
     "MaxentClassifier": "sl1max.estimators._maxent",
@@ -55,6 +58,7 @@ _LAZY = {
     "fit_moments": "sl1max.training._moments",
     "load": "sl1max.model._model",
     "make_classifier": "sl1max.estimators._learners",
+    "report": "sl1max._report",
     "with_class": "sl1max.training._class_editing",
     "without_class": "sl1max.training._class_editing",
 }

@@ -14,7 +14,7 @@ class-conditional models by the log of p(x, c), and conditional models by the lo
 """
 
 import numbers
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,8 @@ from numpy.typing import ArrayLike
 __all__ = [
     "average_precision",
     "break_even_point",
+    "calibration_curve",
+    "calibration_error",
     "coverage",
     "error_at_reject_rate",
     "optimal_f_measure",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 Truth: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+Which = Literal["top", "all"]
 
 # Cells handled at once by the measures that sort every row: bounds their memory.
 _BLOCK_CELLS = 1 << 22
@@ -342,6 +345,99 @@ def error_at_reject_rate(
     _, error = reject_curve(y_true, scores, confidence=confidence, labels=labels)
     # A rate such as 0.29 of 100 must not lose an example to rounding in 0.29 * 100.
     return float(error[int(reject_rate * len(error) * (1.0 + 1e-12))])
+
+
+def calibration_curve(
+    y_true: Truth,
+    proba: ArrayLike,
+    *,
+    which: Which = "top",
+    n_bins: int = 10,
+    labels: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How often predictions are right, against how probable they were.
+
+    The predictions are ordered by their probability and cut into bins of nearly equal size. Equal probabilities
+    share a bin.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix
+        Class codes, labels or indicator (see the module's description).
+    proba : array-like of shape (n_samples, n_classes)
+        Probabilities.
+    which : {"top", "all"}
+        "top": one prediction for each example, its most probable class. "all": a prediction for each example and class,
+        that the example has the class.
+    n_bins : int
+        How many bins at most.
+    labels : array-like of shape (n_classes,), optional
+        The label of each column, when ``y_true`` holds labels.
+
+    Returns
+    -------
+    mean_proba : ndarray of shape (n_bins,)
+        Mean probability of the predictions of each bin, ascending.
+    frequency : ndarray of shape (n_bins,)
+        Share of them that are right.
+    count : ndarray of shape (n_bins,)
+        Number of predictions.
+
+    Examples
+    --------
+    >>> from sl1max.metrics import calibration_curve
+    >>> mean_proba, frequency, count = calibration_curve([0, 1, 1, 0], [[0.9, 0.1], [0.7, 0.3], [0.1, 0.9], [0.7, 0.3]])
+    >>> mean_proba.round(2).tolist(), frequency.tolist(), count.tolist()
+    ([0.7, 0.9], [0.5, 1.0], [2, 2])
+    """
+    if not isinstance(n_bins, numbers.Integral) or n_bins < 1:
+        raise ValueError(f"n_bins={n_bins!r} must be a positive integer")
+    truth, proba = _check_inputs(y_true, proba, labels)
+    if proba.min() < 0 or proba.max() > 1 + 1e-9:
+        raise ValueError("proba must hold probabilities, between 0 and 1")
+    if which == "top":
+        predicted, right = proba.max(axis=1), _top_class_hits(truth, proba)
+    elif which == "all":
+        predicted, right = proba.ravel(), truth.toarray().ravel().astype(float)
+    else:
+        raise ValueError(f"which={which!r} is unknown: it must be 'top' or 'all'")
+    edges = np.unique(np.quantile(predicted, np.linspace(0, 1, n_bins + 1)[1:-1], method="lower"))
+    place = np.searchsorted(edges, predicted, side="left")
+    count = np.bincount(place)
+    sums = np.bincount(place, predicted), np.bincount(place, right)
+    held = count > 0
+    mean_proba, frequency = (total[held] / count[held] for total in sums)
+    return mean_proba, frequency, count[held]
+
+
+def calibration_error(
+    y_true: Truth,
+    proba: ArrayLike,
+    *,
+    which: Which = "top",
+    n_bins: int = 10,
+    labels: ArrayLike | None = None,
+) -> float:
+    """Expected calibration error: mean distance of a probability from the frequency of being right.
+
+    Parameters
+    ----------
+    y_true, proba, which, n_bins, labels :
+        As in `calibration_curve`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; the mean of |mean_proba - frequency| over the bins, weighted by their sizes.
+
+    Examples
+    --------
+    >>> from sl1max.metrics import calibration_error
+    >>> round(calibration_error([0, 1, 1, 0], [[0.9, 0.1], [0.7, 0.3], [0.1, 0.9], [0.7, 0.3]]), 3)
+    0.15
+    """
+    mean_proba, frequency, count = calibration_curve(y_true, proba, which=which, n_bins=n_bins, labels=labels)
+    return float(np.average(np.abs(mean_proba - frequency), weights=count))
 
 
 def _check_inputs(y_true, scores, labels):

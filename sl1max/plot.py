@@ -1,4 +1,4 @@
-"""Figures: the path of the weights, the way to the optimum, the greatest weights of a class.
+"""Figures: the path of the weights, convergence, the features of a class, calibration, rejection, cross-validation.
 
 Every function draws into the axes that it is given, or into a new figure, and returns the axes. matplotlib is
 imported when a figure is asked for.
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sl1max.model._explain import class_number, read_names, top_features
+from sl1max.metrics import Which, calibration_curve, reject_curve
+from sl1max.model._explain import Ranking, Sign, class_number, read_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,18 +168,24 @@ def plot_top_features(
     label: Any,
     n: int = 15,
     *,
+    by: Ranking = "weight",
+    sign: Sign = "both",
+    against: Any = None,
+    X: Any = None,
     feature_names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The greatest weights of a class as bars, what speaks for it above what speaks against it.
+    """The features that matter most for a class as bars, what speaks for it above what speaks against it.
 
     Parameters
     ----------
-    model : Model
+    model : Model or estimator
     label : object
         The class; for a model trained on an indicator the number of its column.
     n : int
-        How many features, by the size of their weights whatever the sign.
+        How many features.
+    by, sign, against, X :
+        As in `Model.top_features`. The bars show weights, or effects for ``by="effect"``.
     feature_names : sequence of str of length n_features, optional
         Names; otherwise column numbers are shown.
     ax : matplotlib Axes, optional
@@ -198,10 +205,10 @@ def plot_top_features(
     >>> ax.get_title()
     'class spam'
     """
-    table = top_features(model, label, n, feature_names=feature_names)
+    table = model.top_features(label, n, by=by, sign=sign, against=against, X=X, feature_names=feature_names)
     if not len(table):
         raise ValueError(f"plot_top_features: class {label} has no weights")
-    weights, names = table["weight"], [str(name) for name in table["feature"]]
+    weights, names = table[by], [str(name) for name in table["feature"]]
     order = np.argsort(weights, kind="stable")
     ax = _axes(ax, (4.8, 0.9 + 0.23 * len(table)))
     place = np.arange(len(order))
@@ -210,11 +217,100 @@ def plot_top_features(
     ax.set_yticks(place, [names[k] for k in order], fontsize=SMALL)
     ax.set_ylim(-0.6, len(order) - 0.4)
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.set_xlabel("weight (log-odds)" if model.kind == "independent" else "weight")
-    ax.set_title(f"class {label}", fontsize="medium")
+    kind = getattr(model, "model_", model).kind
+    unit = " (log-odds)" if kind == "independent" else ""
+    ax.set_xlabel(f"weight{unit}" if by == "weight" else "weight times standard deviation")
+    ax.set_title(f"class {label}" + ("" if against is None else f" against {against}"), fontsize="medium")
     _tidy(ax, grid="x")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def plot_calibration(
+    y_true: Any,
+    proba: Any,
+    *,
+    which: Which = "top",
+    n_bins: int = 10,
+    labels: Any = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """How often predictions are right, against how probable they were; the diagonal is perfect calibration.
+
+    Parameters
+    ----------
+    y_true, proba, which, n_bins, labels :
+        As in `sl1max.metrics.calibration_curve`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from sl1max.plot import plot_calibration
+    >>> ax = plot_calibration([0, 1, 1, 0], [[0.9, 0.1], [0.7, 0.3], [0.1, 0.9], [0.7, 0.3]])
+    >>> ax.get_xlabel()
+    'probability of the top class'
+    """
+    mean_proba, frequency, count = calibration_curve(y_true, proba, which=which, n_bins=n_bins, labels=labels)
+    error = np.average(np.abs(mean_proba - frequency), weights=count)
+    ax = _axes(ax, (4.4, 4.0))
+    low = 0.0 if which == "all" else max(0.0, np.floor(10 * min(mean_proba.min(), frequency.min())) / 10)
+    ax.plot([low, 1], [low, 1], color="black", linewidth=0.9, linestyle=":", label="perfect")
+    label = f"{count.sum()} predictions, calibration error {error:.3f}"
+    ax.plot(mean_proba, frequency, marker="o", markersize=4, color=COLORS[0], label=label)
+    ax.set_xlabel("probability of the top class" if which == "top" else "probability of a class")
+    ax.set_ylabel("share that is right" if which == "top" else "share that has the class")
+    ax.legend(frameon=False, fontsize=SMALL, loc="lower right")
+    ax.set_aspect("equal")
+    _tidy(ax)
+    return ax
+
+
+def plot_reject(
+    y_true: Any,
+    scores: Any,
+    *,
+    confidence: Any = None,
+    labels: Any = None,
+    name: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The error among the examples kept, against the share of examples rejected, the least confident first.
+
+    Parameters
+    ----------
+    y_true, scores, confidence, labels :
+        As in `sl1max.metrics.reject_curve`.
+    name : str, optional
+        Names the line in a legend, to compare several in the same axes.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from sl1max.plot import plot_reject
+    >>> plot_reject([0, 1, 1, 1], [[8, 1], [0, 9], [4, 0], [3, 2]]).get_ylabel()
+    'error among the examples kept'
+    """
+    rate, error = reject_curve(y_true, scores, confidence=confidence, labels=labels)
+    ax = _axes(ax, (4.8, 3.4))
+    ax.plot(rate, error, color=COLORS[len(ax.lines) % len(COLORS)], linewidth=1.6, label=name)
+    ax.set_xlabel("share of examples rejected")
+    ax.set_ylabel("error among the examples kept")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(bottom=0)
+    if name is not None:
+        ax.legend(frameon=False, fontsize=SMALL)
+    _tidy(ax)
     return ax
 
 

@@ -230,3 +230,43 @@ class TestBadInput:
             metrics.reject_curve([0], [[0, 1]], confidence=[1, 2])
         with pytest.raises(ValueError, match=r"confidence\[0\] is NaN"):
             metrics.reject_curve([0], [[0, 1]], confidence=[np.nan])
+
+
+# Calibration
+
+
+def test_calibration_of_probabilities_that_are_right():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(4), 20_000)
+    y = (proba.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
+    assert metrics.calibration_error(y, proba) < 0.02
+    assert metrics.calibration_error(np.eye(4, dtype=int)[y], proba, which="all") < 0.02
+    assert metrics.calibration_error(y, proba**3 / (proba**3).sum(axis=1, keepdims=True)) > 0.1
+
+
+@pytest.mark.parametrize("which", ["top", "all"])
+def test_calibration_curve_against_a_plain_loop(which):
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet(np.ones(3), 90).round(1)  # many ties
+    Y = rng.integers(0, 2, (90, 3))
+    predicted = proba.max(axis=1) if which == "top" else proba.ravel()
+    right = Y[np.arange(90), proba.argmax(axis=1)] if which == "top" else Y.ravel()
+    mean_proba, frequency, count = metrics.calibration_curve(Y, proba, which=which, n_bins=5)
+    assert count.sum() == len(predicted) and len(count) <= 5
+    assert (np.diff(mean_proba) > 0).all()
+    start = 0
+    order = np.argsort(predicted, kind="stable")
+    for mean, share, n in zip(mean_proba, frequency, count, strict=True):
+        rows = order[start : start + n]
+        assert mean == pytest.approx(predicted[rows].mean())
+        assert share == pytest.approx(right[rows].mean())
+        start += n
+
+
+def test_calibration_refuses_scores():
+    with pytest.raises(ValueError, match="probabilities"):
+        metrics.calibration_curve([0, 1], [[2.0, 1.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="n_bins"):
+        metrics.calibration_curve([0, 1], [[1.0, 0.0], [0.0, 1.0]], n_bins=0)
+    with pytest.raises(ValueError, match="which"):
+        metrics.calibration_curve([0, 1], [[1.0, 0.0], [0.0, 1.0]], which="some")

@@ -8,6 +8,7 @@ import pytest
 
 import sl1max
 from sl1max import plot
+from sl1max.metrics import calibration_curve, reject_curve
 from sl1max.model._explain import Table
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -209,3 +210,34 @@ def test_without_matplotlib():
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "sl1max.plot needs matplotlib: pip install 'sl1max[plot]'\n"
+
+
+def test_calibration_shows_the_curve():
+    X, y = make_data()
+    proba = np.exp(sl1max.fit(X, y).log_posterior(X))
+    ax = plot.plot_calibration(y, proba)
+    mean_proba, frequency, count = calibration_curve(y, proba)
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([mean_proba, frequency]))
+    assert f"{count.sum()} predictions" in ax.get_legend_handles_labels()[1][1]
+    assert plot.plot_calibration(np.eye(3, dtype=int)[y], proba, which="all").get_xlim()[0] <= 0
+
+
+def test_reject_curves_of_two_models_share_axes():
+    X, y = make_data()
+    ax = None
+    for beta in (0.1, 1.0):
+        scores = sl1max.fit(X, y, beta=beta).decision_function(X)
+        ax = plot.plot_reject(y, scores, name=f"beta {beta}", ax=ax)
+    assert len(ax.lines) == 2
+    assert ax.lines[0].get_color() != ax.lines[1].get_color()
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack(reject_curve(y, scores)))
+    assert [text.get_text() for text in ax.get_legend().texts] == ["beta 0.1", "beta 1.0"]
+
+
+def test_top_features_by_effect_of_an_estimator():
+    X, y = make_data()
+    classifier = sl1max.MaxentClassifier(beta=0.1).fit(X, y)
+    ax = plot.plot_top_features(classifier, 1, 5, by="effect", against=0, X=X)
+    effects = classifier.top_features(1, 5, by="effect", against=0, X=X)["effect"]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], np.sort(effects))
+    assert ax.get_title() == "class 1 against 0"

@@ -188,6 +188,11 @@ def figure(drawing: Any, caption: Any = "", *, alt: str, kind: str = "svg", dpi:
     return Html(f"<figure>{image}{f'<figcaption>{text(caption)}</figcaption>' if caption else ''}</figure>")
 
 
+def block(parts: Iterable[Any]) -> Html:
+    """Pieces that stay together, as one cell of a `grid`."""
+    return Html(f"<div>{join(parts)}</div>")
+
+
 def grid(parts: Iterable[Any]) -> Html:
     """Pieces side by side where the page is wide enough."""
     return Html(f'<div class="grid">{join(parts)}</div>')

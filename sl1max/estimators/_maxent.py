@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sl1max._data.inputs import as_array, check_finite, check_options, read_validation_labels
 from sl1max._utils.typing import Matrix
+from sl1max.model._explain import Explanation, Ranking, Sign, Table
 from sl1max.model._model import Model
 from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.training._fit import fit, prepare, train, warn_constant
@@ -168,6 +170,77 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         X = self._read_rows(X)
         labels, _ = self.model_.top_k(X, k, n_jobs=self.n_jobs)
         return labels
+
+    # Explanations
+
+    def top_features(
+        self,
+        label: Any,
+        n: int = 10,
+        *,
+        by: Ranking = "weight",
+        sign: Sign = "both",
+        against: Any = None,
+        X: Matrix | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Table:
+        """The features that matter most for a class, see `Model.top_features`.
+
+        Parameters
+        ----------
+        label : object
+            The class; for an estimator trained on an indicator the number of its column.
+        n : int
+            How many at most.
+        by : {"weight", "effect"}
+            "effect": weight times the standard deviation of the feature in ``X``.
+        sign : {"both", "positive", "negative"}
+            Whether to list only what speaks for the class, or against it.
+        against : object, optional
+            Another class, whose weights are subtracted.
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+            Examples for ``by="effect"``.
+        feature_names : sequence of str of length n_features, optional
+            Names of the features; ``feature_names_in_`` unless given.
+
+        Returns
+        -------
+        Table
+        """
+        X = None if X is None else self._read_rows(X)
+        names = self._names_of_features(feature_names)
+        return self._fitted_model().top_features(label, n, by=by, sign=sign, against=against, X=X, feature_names=names)
+
+    def explain(
+        self,
+        x: Matrix,
+        label: Any = None,
+        *,
+        against: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Explanation:
+        """What each feature of one example contributes to its score, see `Model.explain`.
+
+        Parameters
+        ----------
+        x : array, sparse matrix or frame of shape (1, n_features)
+            The example.
+        label : object, optional
+            The class whose score is explained; unless given, the one with the greatest score.
+        against : object, optional
+            Another class: the difference of the two scores is explained.
+        feature_names : sequence of str of length n_features, optional
+            Names of the features; ``feature_names_in_`` unless given.
+
+        Returns
+        -------
+        Explanation
+        """
+        names = self._names_of_features(feature_names)
+        return self._fitted_model().explain(self._read_rows(x), label, against=against, feature_names=names)
+
+    def _names_of_features(self, feature_names):
+        return getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
 
     # Fitted attributes
 

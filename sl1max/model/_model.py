@@ -18,7 +18,7 @@ from sl1max._data.inputs import read_offset, read_row_pieces, read_rows
 from sl1max._data.moments import IN_CLASS
 from sl1max._utils.threads import count_threads, map_threads
 from sl1max._utils.typing import Matrix
-from sl1max.model._explain import Table, top_features
+from sl1max.model._explain import Explanation, Ranking, Sign, Table, explain, top_features
 from sl1max.model._io import MAX_BYTES, read_model, to_sklearn, write_model
 
 if TYPE_CHECKING:
@@ -381,8 +381,41 @@ class Model:
         """
         return to_sklearn(self)
 
-    def top_features(self, label: Any, n: int = 10, *, feature_names: Sequence[str] | None = None) -> Table:
-        """The features with the greatest weights for a class.
+    def top_features(
+        self,
+        label: Any,
+        n: int = 10,
+        *,
+        by: Ranking = "weight",
+        sign: Sign = "both",
+        against: Any = None,
+        X: Matrix | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Table:
+        """The features that matter most for a class.
+
+        Parameters
+        ----------
+        label : object
+            The class; for a model trained on an indicator the number of its column.
+        n : int
+            How many at most. Features of weight zero are not listed.
+        by : {"weight", "effect"}
+            What the features are ordered by, the greatest absolute value first. "effect" is the weight times the
+            standard deviation of the feature in ``X``.
+        sign : {"both", "positive", "negative"}
+            "positive": only the features that speak for the class. "negative": only those that speak against it.
+        against : object, optional
+            Another class, whose weights are subtracted.
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+            Examples for ``by="effect"``, such as the training set.
+        feature_names : sequence of str of length n_features, optional
+            Names for the column ``feature``, which otherwise holds column numbers.
+
+        Returns
+        -------
+        Table
+            Columns ``feature`` and ``weight``; for ``by="effect"`` also ``effect``.
 
         Examples
         --------
@@ -392,7 +425,44 @@ class Model:
         >>> model.top_features("spam", feature_names=["win", "hello"])["feature"].tolist()
         ['win']
         """
-        return top_features(self, label, n, feature_names=feature_names)
+        return top_features(self, label, n, by=by, sign=sign, against=against, X=X, feature_names=feature_names)
+
+    def explain(
+        self,
+        x: Matrix,
+        label: Any = None,
+        *,
+        against: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Explanation:
+        """What each feature of one example contributes to its score.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,), or array, sparse matrix or frame of shape (1, n_features)
+            The example.
+        label : object, optional
+            The class whose score is explained; unless given, the one with the greatest score.
+        against : object, optional
+            Another class: the difference of the two scores is explained. Unless given, and if there are two exclusive
+            classes, the other one.
+        feature_names : sequence of str of length n_features, optional
+            Names for the column ``feature``, which otherwise holds column numbers.
+
+        Returns
+        -------
+        Explanation
+            Its intercept and contributions add up to the score.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> found = sl1max.fit(X, y, beta=0.1).explain([1, 0], feature_names=["win", "hello"])
+        >>> found.title, found.contributions["feature"].tolist()
+        ('class spam against ham', ['win'])
+        """
+        return explain(self, x, label, against=against, feature_names=feature_names)
 
 
 def run_blocks(task, shape, n_jobs):

@@ -70,7 +70,9 @@ def test_scikit_learn_checks_array_api_input():
         "            print(check['status'], check['exception'])\n"
     )
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
-    done = subprocess.run([sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines() == ["passed None"] * len(MODELS)
 
 

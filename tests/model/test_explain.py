@@ -260,3 +260,121 @@ def test_to_pandas_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="to_pandas needs pandas"):
         make_table(1).to_pandas()
+
+
+# Features that matter
+
+
+def test_top_features_by_effect_is_weight_times_deviation():
+    X, y = make_data(values="real")
+    model = sl1max.fit(X, y, beta=0.1)
+    table = model.top_features(1, N_FEATURES, by="effect", X=X)
+    weights = model.weights[[1]].toarray().ravel()
+    effect = weights * X.std(axis=0)
+    order = np.argsort(-np.abs(effect), kind="stable")
+    order = order[weights[order] != 0]
+    assert table.columns == ("feature", "weight", "effect")
+    np.testing.assert_array_equal(table["feature"], order)
+    np.testing.assert_allclose(table["effect"], effect[order], rtol=1e-12)
+
+
+def test_effect_of_dense_and_sparse_examples_is_the_same():
+    X, y = make_data(values="real")
+    X[:, 0] += 1e8  # a large mean
+    model = sl1max.fit(X, y, beta=0.1)
+    dense, stored = (model.top_features(1, by="effect", X=one) for one in (X, sparse.csc_array(X)))
+    np.testing.assert_allclose(dense["effect"], stored["effect"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("sign", ["positive", "negative"])
+def test_top_features_of_one_sign(sign):
+    X, y = make_data()
+    model = sl1max.fit(X, y, beta=0.1)
+    both = model.top_features(1, N_FEATURES)
+    table = model.top_features(1, N_FEATURES, sign=sign)
+    keep = both["weight"] > 0 if sign == "positive" else both["weight"] < 0
+    assert 0 < len(table) < len(both)
+    np.testing.assert_array_equal(table.rows, both[keep].rows)
+
+
+def test_top_features_against_another_class():
+    X, y = make_data()
+    model = sl1max.fit(X, y, beta=0.1)
+    table = model.top_features(0, N_FEATURES, against=2)
+    weights = model.weights.toarray()
+    difference = weights[0] - weights[2]
+    np.testing.assert_allclose(table["weight"], difference[table["feature"]])
+    assert len(table) == np.count_nonzero(difference)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"by": "size"}, "by='size' is unknown"),
+        ({"sign": "plus"}, "sign='plus' is unknown"),
+        ({"by": "effect"}, "needs X"),
+        ({"by": "effect", "X": np.ones((2, 3))}, "X has 3 features"),
+        ({"against": 7}, "7 is not a class"),
+    ],
+)
+def test_top_features_refuses_options(options, message):
+    X, y = make_data()
+    with pytest.raises(ValueError, match=message):
+        sl1max.fit(X, y).top_features(0, **options)
+
+
+# Explanations
+
+
+@pytest.mark.parametrize("values", ["binary", "real"])
+@pytest.mark.parametrize(("distribution", "classes"), CASES)
+def test_explanation_sums_to_the_score(distribution, classes, values):
+    X, y = make_data(values=values)
+    model = sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0.1)
+    decision = model.decision_function(X)
+    for i in range(5):
+        for label in (0, 2):
+            found = model.explain(X[i], label)
+            assert found.score == pytest.approx(decision[i, label])
+            assert found.intercept + found.contributions["contribution"].sum() == pytest.approx(found.score)
+            versus = model.explain(sparse.csr_array(X[[i]]), label, against=1)
+            assert versus.score == pytest.approx(decision[i, label] - decision[i, 1])
+
+
+def test_explanation_is_of_the_predicted_class_unless_said():
+    X, y = make_data()
+    model = sl1max.fit(X, y, beta=0.1)
+    assert [model.explain(x).label for x in X[:20]] == model.predict(X[:20]).tolist()
+
+
+def test_explanation_of_two_classes_is_against_the_other():
+    X, y = make_data(n_classes=2)
+    model = sl1max.fit(X, np.array(["no", "yes"])[y], beta=0.1)
+    found = model.explain(X[0], "no", feature_names=NAMES)
+    assert (found.label, found.against) == ("no", "yes")
+    assert repr(found).startswith("class no against yes: score ")
+    assert set(found.contributions["feature"]) <= set(NAMES)
+
+
+def test_explanation_of_an_example_without_weighted_features():
+    X, y = make_data()
+    found = sl1max.fit(X, y).explain(np.zeros(N_FEATURES), 0)
+    assert found.score == found.intercept
+    assert "no feature of the example has a weight" in repr(found)
+
+
+def test_explanation_refuses_several_examples():
+    X, y = make_data()
+    with pytest.raises(ValueError, match="one example"):
+        sl1max.fit(X, y).explain(X[:2])
+
+
+def test_explanation_of_an_estimator_has_the_names_of_the_frame():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    frame = pandas.DataFrame(X, columns=NAMES)
+    classifier = sl1max.MaxentClassifier(beta=0.1).fit(frame, y)
+    found = classifier.explain(frame.iloc[[3]], 1)
+    assert found.score == pytest.approx(classifier.decision_function(frame)[3, 1])
+    assert set(found.contributions["feature"]) <= set(NAMES)
+    assert set(classifier.top_features(1, by="effect", X=frame)["feature"]) <= set(NAMES)
