@@ -54,9 +54,11 @@ def seconds_of(ways: dict[str, Callable], runs: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def fit(task: Task, distribution="conditional", classes="independent", share=1.0, **options):
+def fit(task: Task, distribution="conditional", label_mode="independent", share=1.0, **options):
     n_rows = round(share * task.X.shape[0])
-    return sl1max.fit(task.X[:n_rows], task.Y[:n_rows], distribution=distribution, classes=classes, beta=0.5, **options)
+    return sl1max.fit(
+        task.X[:n_rows], task.Y[:n_rows], distribution=distribution, label_mode=label_mode, beta=0.5, **options
+    )
 
 
 def compare_threads(task, runs):
@@ -66,13 +68,22 @@ def compare_threads(task, runs):
 
 def compare_algorithms(task, runs, tol=1e-6):
     """The paper's algorithm is run once: it takes minutes."""
-    for distribution, classes in (("class-conditional", "exclusive"), ("joint", "exclusive"), ("joint", "independent")):
+    for distribution, label_mode in (
+        ("class-conditional", "exclusive"),
+        ("joint", "exclusive"),
+        ("joint", "independent"),
+    ):
         ways = {
-            solver: functools.partial(fit, task, distribution, classes, tol=tol, solver=solver)
+            solver: functools.partial(fit, task, distribution, label_mode, tol=tol, solver=solver)
             for solver in ("sequential", "auto")
         }
         times = seconds_of(ways, 1)
-        yield f"against sequential updates, {distribution}, {classes}, {tol:g}", times["sequential"], times["auto"], 10
+        yield (
+            f"against sequential updates, {distribution}, {label_mode}, {tol:g}",
+            times["sequential"],
+            times["auto"],
+            10,
+        )
 
 
 def compare_predictions(task, runs):

@@ -202,13 +202,13 @@ def compare(max_seconds) -> tuple[list[Row], list[Row]]:
         seconds = tuple(trace.seconds_to(optimum * (1 + target)) for target in TARGETS)
         rows.append(Row(name, N_FEATURES, trace.n_iter, trace.objectives[-1], seconds, 100 * error))
     ours = []
-    for classes in ("exclusive", "independent"):
+    for label_mode in ("exclusive", "independent"):
         start = time.perf_counter()
-        model = sl1max.fit(X, y, classes=classes)
+        model = sl1max.fit(X, y, label_mode=label_mode)
         seconds = (time.perf_counter() - start,)
         error = 100 * np.mean(model.predict(X_test) != y_test)
         n_iter, objective = int(np.sum(model.n_iter)), float(np.sum(model.objective))
-        ours.append(Row(f"sl1max, {classes}", X.shape[1], n_iter, objective, seconds, error))
+        ours.append(Row(f"sl1max, {label_mode}", X.shape[1], n_iter, objective, seconds, error))
     return rows, ours
 
 

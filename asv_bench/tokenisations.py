@@ -119,7 +119,7 @@ def cross_validate(X, Y, seed, **options) -> tuple[np.ndarray, float]:
     for fold in range(N_FOLDS):
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         seen = np.flatnonzero(Y[train].sum(axis=0))
-        model = sl1max.fit(X[train], Y[train][:, seen], classes="independent", **options)
+        model = sl1max.fit(X[train], Y[train][:, seen], label_mode="independent", **options)
         scores[np.ix_(held, seen)] = model.decision_function(X[held])
     scores[np.isneginf(scores)] = scores[np.isfinite(scores)].min() - 1
     wrong = Y.toarray()[np.arange(len(scores)), scores.argmax(axis=1)] == 0

@@ -19,7 +19,7 @@ def print_tables(data):
 
 
 def print_top_features(data):
-    model = sl1max.fit(data.X_train, data.y_train, distribution="conditional", classes="independent")
+    model = sl1max.fit(data.X_train, data.y_train, distribution="conditional", label_mode="independent")
     share = data.X_train.mean(axis=0)
     spread = np.sqrt(share * (1 - share))
     print(f"\nTrained on all pages: {model}.")

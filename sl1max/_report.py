@@ -95,7 +95,7 @@ def report(
         sections += _mistakes(model, X, names, tested)
     if path_result is not None:
         sections.append(("Path", _path(path_result, names)))
-    subtitle = f"{NAMES[model.distribution, model.kind]}, L1-regularised with beta {_beta(model)}"
+    subtitle = f"{NAMES[model.distribution, model.label_mode]}, L1-regularised with beta {_beta(model)}"
     today = datetime.date.today().isoformat()
     footer = f"Written by sl1max {sl1max.__version__} on {today}."
     html.write_page(path, html.page(title, sections, subtitle=subtitle, footer=footer))
@@ -114,7 +114,7 @@ class Evaluation:
     """
 
     def __init__(self, model: Model, X: Matrix, y: Matrix):
-        self.is_sets = model.indicator and model.kind == "independent"
+        self.is_sets = model.indicator and model.label_mode == "independent"
         self.log_proba = model.log_proba(X) if self.is_sets else model.log_posterior(X)
         self.labels = None if model.indicator else model.classes
         self.y = y if sparse.issparse(y) else np.asarray(y)
@@ -189,7 +189,7 @@ def _summary(model, X, tested):
     n_weights, n_cells = model.weights.nnz, model.n_classes * model.n_features
     used = len(np.unique(model.weights.indices))
     rows = [
-        ("Model", NAMES[model.distribution, model.kind]),
+        ("Model", NAMES[model.distribution, model.label_mode]),
         ("Classes", model.n_classes),
         ("Features", f"{model.n_features:,}, of which {used:,} are used"),
         ("Nonzero weights", f"{n_weights:,} of {n_cells:,} ({n_weights / n_cells:.2%})"),
@@ -254,7 +254,7 @@ def _features(model, X, names):
     X = None if X is None else read_features(X).matrix
     told = "their weight" if by == "weight" else "their effect, weight times standard deviation in the test examples"
     parts = [html.paragraph(f"Features ordered by {told}. Positive values speak for the class.")]
-    if model.n_classes == 2 and model.kind == "exclusive":
+    if model.n_classes == 2 and model.label_mode == "exclusive":
         pairs = [(model.classes[1], model.classes[0])]
     else:
         order = np.argsort(-model.class_prior, kind="stable")[:N_CLASSES_DETAILED]
@@ -329,7 +329,7 @@ def _mistakes(model, X, names, tested):
     for k, i in enumerate(order):
         predicted = model.classes[tested.log_proba[i].argmax()]
         true = tested.y[i]
-        against = true if true in model.classes and model.kind == "exclusive" else None
+        against = true if true in model.classes and model.label_mode == "exclusive" else None
         found = model.explain(rows[[k]], predicted, against=against, feature_names=names)
         top = found.contributions[:N_CONTRIBUTIONS]
         said = (

@@ -217,8 +217,8 @@ def plot_top_features(
     ax.set_yticks(place, [names[k] for k in order], fontsize=SMALL)
     ax.set_ylim(-0.6, len(order) - 0.4)
     ax.axvline(0, color="black", linewidth=0.8)
-    kind = getattr(model, "model_", model).kind
-    unit = " (log-odds)" if kind == "independent" else ""
+    label_mode = getattr(model, "model_", model).label_mode
+    unit = " (log-odds)" if label_mode == "independent" else ""
     ax.set_xlabel(f"weight{unit}" if by == "weight" else "weight times standard deviation")
     ax.set_title(f"class {label}" + ("" if against is None else f" against {against}"), fontsize="medium")
     _tidy(ax, grid="x")

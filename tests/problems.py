@@ -13,9 +13,9 @@ from sl1max._execution.control import FitControl
 from sl1max._solvers.grouped_rows import MergedSolver
 
 MODELS = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 TOL = 1e-9
 
@@ -27,13 +27,13 @@ def make_data(seed=0, n_samples=60, n_features=10, n_classes=3, values="binary")
     return (np.minimum(X, 1) if values == "binary" else X), y
 
 
-def reference_optima(X, Y, distribution, classes, *, weight=None, multilabel="duplicate", offset=None, **options):
+def reference_optima(X, Y, distribution, label_mode, *, weight=None, multilabel="duplicate", offset=None, **options):
     """The least objective, by the slow twin: one number, or one per class."""
     twins = ref.model_twins(
-        X, Y, distribution, classes, sample_weight=weight, multilabel=multilabel, offset=offset, **options
+        X, Y, distribution, label_mode, sample_weight=weight, multilabel=multilabel, offset=offset, **options
     )
     optima = [ref.oracle(twin).objective for twin in twins]
-    return optima[0] if classes == "exclusive" and distribution != "class-conditional" else np.array(optima)
+    return optima[0] if label_mode == "exclusive" and distribution != "class-conditional" else np.array(optima)
 
 
 def assert_optimal(model, optimum):

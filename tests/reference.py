@@ -406,7 +406,7 @@ def conditional_reference(X, y, sample_weight, beta=0.5, beta_rule="deviation", 
 
 
 def model_twins(
-    X, Y, distribution, classes, *, sample_weight=None, multilabel="duplicate", offset=None, beta=0.5,
+    X, Y, distribution, label_mode, *, sample_weight=None, multilabel="duplicate", offset=None, beta=0.5,
     beta_rule="deviation", intercept=True,
 ):  # fmt: skip
     """The problems that make up one of the five models, from an indicator Y: one, or one per class.
@@ -416,11 +416,11 @@ def model_twins(
     """
     weight = np.ones(len(X)) if sample_weight is None else sample_weight
     keep = weight > 0
-    if classes == "exclusive":
+    if label_mode == "exclusive":
         keep = keep & (Y.sum(axis=1) > 0)
     X, Y, weight = X[keep], Y[keep], weight[keep]
     offset = None if offset is None else offset[keep]
-    if classes == "exclusive":
+    if label_mode == "exclusive":
         X, Y, weight = exclusive_labels(X, Y, weight, multilabel)
     options = {"beta_rule": beta_rule}
     betas = [beta[c] if np.ndim(beta) == 2 else beta for c in range(Y.shape[1])]
@@ -431,7 +431,7 @@ def model_twins(
         ]
     make = {"joint": joint, "conditional": conditional}[distribution]
     options["intercept"] = intercept
-    if classes == "exclusive":
+    if label_mode == "exclusive":
         return [make(X, Y, weight, offset=None if offset is None else offset.T, beta=beta, **options)]
     none = np.zeros(len(X))
     offsets = [None if offset is None else np.stack([none, offset[:, c]]) for c in range(Y.shape[1])]

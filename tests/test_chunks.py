@@ -56,11 +56,11 @@ def test_pieces_of_any_kind(tmp_path):
         assert store([np.zeros((3, 2))], tmp_path).toarray().tolist() == [[0, 0]] * 3
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_training_and_prediction(tmp_path, distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_training_and_prediction(tmp_path, distribution, label_mode):
     X, y = make_matrix()
     pieces = list(row_pieces(X, 50))
-    options = {"distribution": distribution, "classes": classes}
+    options = {"distribution": distribution, "label_mode": label_mode}
     model = sl1max.fit(store_columns(pieces, tmp_path / "columns"), y, **options)
     assert_equal_models(model, sl1max.fit(X, y, **options))
     rows = store_rows(pieces, tmp_path / "rows")
@@ -71,7 +71,7 @@ def test_training_copies_nothing(tmp_path):
     X, y = make_matrix()
     stored = store_columns([X], tmp_path)
     data = read_data(
-        stored, y, distribution="joint", classes="auto", multilabel="equal", solver="auto", sample_weight=None,
+        stored, y, distribution="joint", label_mode="auto", multilabel="equal", solver="auto", sample_weight=None,
         offset=None,
     )  # fmt: skip
     for array in (data.matrix.indices, data.matrix.data):
@@ -83,7 +83,7 @@ def test_training_copies_nothing(tmp_path):
 def test_files_are_sent_by_name(tmp_path):
     X, y = make_matrix("real")
     options = {
-        "distribution": "joint", "classes": "auto", "multilabel": "equal", "solver": "auto", "sample_weight": None,
+        "distribution": "joint", "label_mode": "auto", "multilabel": "equal", "solver": "auto", "sample_weight": None,
         "offset": None,
     }  # fmt: skip
     stored = read_data(store_columns([X], tmp_path), y, **options)

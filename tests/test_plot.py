@@ -126,7 +126,7 @@ def test_convergence_of_one_problem():
 def test_convergence_of_many_problems(n_classes):
     X, y = make_data(n_classes)
     history = []
-    sl1max.fit(X, y, classes="independent", callback=history.append, tol=1e-6)
+    sl1max.fit(X, y, label_mode="independent", callback=history.append, tol=1e-6)
     ax = plot.plot_convergence(history)
     lines = ax.get_lines()
     assert len(lines) == n_classes + 1

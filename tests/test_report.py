@@ -101,7 +101,7 @@ def test_report_warns_of_a_fit_that_did_not_converge(tmp_path):
 def test_report_of_many_classes_lists_the_most_frequent(tmp_path):
     rng = np.random.default_rng(0)
     X, y = (rng.random((400, 20)) < 0.3).astype(float), np.arange(400) % 130
-    model = sl1max.fit(X, y, distribution="class-conditional", classes="exclusive")
+    model = sl1max.fit(X, y, distribution="class-conditional", label_mode="exclusive")
     page = write(tmp_path, model, X, y)
     assert "30 more are left out" in page
     assert "The most frequent confusions." in page

@@ -19,12 +19,12 @@ SIZES = {"small": (500, 1000, 4), "medium": (2000, 5000, 6)}  # examples, featur
 
 def made_problem(model, size):
     """X, y and the arguments of `sl1max.fit` for one of the models on one of the sizes."""
-    distribution, classes = MODELS[model]
+    distribution, label_mode = MODELS[model]
     n_samples, n_features, n_classes = SIZES[size]
     X, y = made_text(n_samples, n_features, n_classes)
-    if classes == "independent":
+    if label_mode == "independent":
         y = made_indicator(y, n_classes)
-    return X, y, {"distribution": distribution, "classes": classes, "n_jobs": 1}
+    return X, y, {"distribution": distribution, "label_mode": label_mode, "n_jobs": 1}
 
 
 def count_fit(X, y, options):

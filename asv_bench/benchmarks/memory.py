@@ -15,4 +15,4 @@ class Classes:
         self.Y = made_indicator(y, n_classes)
 
     def peakmem_fit(self, distribution, n_classes):
-        sl1max.fit(self.X, self.Y, distribution=distribution, classes="independent", tol=1e-1, n_jobs=1)
+        sl1max.fit(self.X, self.Y, distribution=distribution, label_mode="independent", tol=1e-1, n_jobs=1)

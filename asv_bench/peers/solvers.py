@@ -80,13 +80,13 @@ class Sl1max(Solver):
         return self.module.__version__
 
     def fit(self, problem, knob):
-        classes = "exclusive" if problem.exclusive else "independent"
+        label_mode = "exclusive" if problem.exclusive else "independent"
         y = problem.y if problem.exclusive else problem.y[:, None]
         return self.module.fit(
             problem.X,
             y,
             distribution="conditional",
-            classes=classes,
+            label_mode=label_mode,
             beta=1.0 / problem.C,
             beta_rule="count",
             fit_intercept=problem.intercept,

@@ -30,16 +30,17 @@ def peak_memory():
 
 def train(settings):
     """Figures of one model."""
-    distribution, classes = MODELS[settings["model"]]
+    distribution, label_mode = MODELS[settings["model"]]
     task = make_task(settings["made"], settings["model"] not in SEPARATE, settings["classes"], settings["rows"])
     if np.ndim(task.y) == 2:
-        classes = "independent"
+        label_mode = "independent"
     figures = {"n_rows": task.X.shape[0], "n_features": task.X.shape[1], "memory_before": peak_memory()}
     start, processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = sl1max.fit(
-            task.X, task.y, distribution=distribution, classes=classes, beta=settings["beta"], tol=settings["tol"],
+            task.X, task.y, distribution=distribution, label_mode=label_mode, beta=settings["beta"],
+            tol=settings["tol"],
             n_jobs=settings["jobs"], verbose=1, checkpoint=settings["checkpoint"],
         )  # fmt: skip
     figures |= {

@@ -17,7 +17,7 @@ data = fetch_webkb()
 X_train, y_train, X_test, y_test = next(data.splits())  # the first of four folds
 labels, labels_test = data.class_names[y_train], data.class_names[y_test]
 
-model = sl1max.fit(X_train, labels, classes="independent")
+model = sl1max.fit(X_train, labels, label_mode="independent")
 print(model)
 
 # %%
@@ -28,7 +28,7 @@ print(model)
 # first words to get a weight are those that tell most.
 
 betas = np.geomspace(10, 0.2, 10)
-result = sl1max.path(X_train, labels, betas, classes="independent", tol=1e-3)
+result = sl1max.path(X_train, labels, betas, label_mode="independent", tol=1e-3)
 plot_path(result, "course", feature_names=data.feature_names)
 plt.show()
 
@@ -56,6 +56,6 @@ plt.show()
 # A larger beta keeps the words that are frequent enough to be believed. (With a smaller one rare
 # words come to the top: the penalty of a weight grows with the spread of its feature.)
 
-sparse = sl1max.fit(X_train, labels, classes="independent", beta=2)
+sparse = sl1max.fit(X_train, labels, label_mode="independent", beta=2)
 plot_top_features(sparse, "course", 14, feature_names=data.feature_names)
 plt.show()

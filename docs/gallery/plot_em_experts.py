@@ -57,7 +57,7 @@ cluster = kmeans2(X, N_EXPERTS, seed=0, minit="++")[1]
 share = np.where(np.arange(N_EXPERTS) == cluster[:, None], 0.6, 0.4)
 problem = sl1max.Problem(X, y, beta=0.5)
 experts = [sl1max.Solver(problem) for _ in range(N_EXPERTS)]
-gate = sl1max.Solver(sl1max.Problem(X, share, classes="exclusive", beta=0.5))
+gate = sl1max.Solver(sl1max.Problem(X, share, label_mode="exclusive", beta=0.5))
 
 history = []
 for _ in range(N_ROUNDS):

@@ -29,9 +29,9 @@ X_train, y_train, X_test, y_test = next(data.splits())
 
 models = {}
 print(f"{'':34}{'error in %':>10}{'weights':>9}{'seconds':>9}")
-for name, (distribution, classes) in MODELS.items():
+for name, (distribution, label_mode) in MODELS.items():
     start = perf_counter()
-    model = sl1max.fit(X_train, y_train, distribution=distribution, classes=classes)
+    model = sl1max.fit(X_train, y_train, distribution=distribution, label_mode=label_mode)
     seconds = perf_counter() - start
     error = 100 * np.mean(model.predict(X_test) != y_test)
     print(f"{name:34}{error:10.2f}{model.weights.nnz:9d}{seconds:9.2f}")

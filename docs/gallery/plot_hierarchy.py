@@ -27,7 +27,7 @@ data = fetch_webkb()
 people_and_things = [["faculty", "student"], ["course", "project"]]
 models = {
     "plain": MaxentClassifier(),
-    "independent classes": MaxentClassifier(classes="independent"),
+    "independent classes": MaxentClassifier(label_mode="independent"),
     "tree, given": HierarchyClassifier(tree=people_and_things),
     "tree, learnt": HierarchyClassifier(),
 }

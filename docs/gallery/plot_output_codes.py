@@ -42,7 +42,7 @@ def wrong(model):
     return 100 * np.mean(model.fit(X_train, y_train).predict(X_test) != y_test)
 
 
-plain = {"exclusive": wrong(MaxentClassifier()), "independent": wrong(MaxentClassifier(classes="independent"))}
+plain = {"exclusive": wrong(MaxentClassifier()), "independent": wrong(MaxentClassifier(label_mode="independent"))}
 lengths = (4, 8, 16)
 errors = np.array(
     [[wrong(OutputCodeClassifier(code_size=n / 4, random_state=seed)) for seed in range(3)] for n in lengths]

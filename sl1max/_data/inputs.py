@@ -21,7 +21,7 @@ from sl1max._utils.arrays import check_sparse
 
 OPTIONS = {
     "distribution": ("conditional", "joint", "class-conditional"),
-    "classes": ("auto", "exclusive", "independent"),
+    "label_mode": ("auto", "exclusive", "independent"),
     "beta_rule": ("deviation", "count"),
     "solver": ("auto", "sequential"),
     "multilabel": ("duplicate", "equal"),
@@ -125,7 +125,7 @@ def read_features(X) -> Features:
     return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)))
 
 
-def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight, offset, keep_all=False) -> Data:
+def read_data(X, y, *, distribution, label_mode, multilabel, solver, sample_weight, offset, keep_all=False) -> Data:
     """Convert a training set, leaving out the examples that do not count, unless all are to be kept.
 
     X may be `Features`, which are not converted again.
@@ -134,7 +134,7 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
     X = _open_features(X) if converted is None else converted.matrix
     n_samples = X.shape[0]
     cells, keep = _read_cells(
-        y, n_samples, distribution=distribution, classes=classes, multilabel=multilabel,
+        y, n_samples, distribution=distribution, label_mode=label_mode, multilabel=multilabel,
         sample_weight=sample_weight,
     )  # fmt: skip
     if offset is not None:
@@ -157,7 +157,7 @@ def read_data(X, y, *, distribution, classes, multilabel, solver, sample_weight,
 def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> Data:
     """The same examples, of which all were kept, with other labels and weights."""
     cells, keep = _read_cells(
-        y, len(data.mass), distribution=distribution, classes="exclusive" if data.exclusive else "independent",
+        y, len(data.mass), distribution=distribution, label_mode="exclusive" if data.exclusive else "independent",
         multilabel=multilabel, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
     return _on_same_columns(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
@@ -465,12 +465,12 @@ def core_buffers(matrix, binary):
 # Labels
 
 
-def _read_cells(y, n_samples, *, distribution, classes, multilabel, sample_weight, names=None):
+def _read_cells(y, n_samples, *, distribution, label_mode, multilabel, sample_weight, names=None):
     """What `Data` holds of y and the weights, for the examples that count; and which examples these are."""
     weight = read_sample_weight(sample_weight, n_samples)
     keep = weight > 0
     labels, names, indicator = _read_labels(y, n_samples, keep, names)
-    exclusive = classes == "exclusive" or (classes == "auto" and not indicator)
+    exclusive = label_mode == "exclusive" or (label_mode == "auto" and not indicator)
     constant = np.zeros(len(names), np.int8)
     if exclusive:
         labels, n_labels = _share_labels(labels.tocsr(), names)
@@ -676,13 +676,13 @@ def check_options(*, tol=1e-4, max_iter=None, n_jobs=None, callback=None, **name
 
 def check_warm_start(model, data, distribution):
     """Whether an earlier model has the classes, features and distribution of the one to be fitted."""
-    if not all(hasattr(model, name) for name in ("distribution", "kind", "weights")):
+    if not all(hasattr(model, name) for name in ("distribution", "label_mode", "weights")):
         raise ValueError(f"warm_start must be a Model, not {type(model).__name__}")
-    kind = "exclusive" if data.exclusive else "independent"
-    if (model.distribution, model.kind) != (distribution, kind):
+    label_mode = "exclusive" if data.exclusive else "independent"
+    if (model.distribution, model.label_mode) != (distribution, label_mode):
         raise ValueError(
-            f"warm_start is a {model.distribution} model of {model.kind} classes: "
-            f"it cannot start a {distribution} model of {kind} classes"
+            f"warm_start is a {model.distribution} model of {model.label_mode} classes: "
+            f"it cannot start a {distribution} model of {label_mode} classes"
         )
     if model.n_features != data.matrix.shape[1]:
         raise ValueError(f"warm_start has {model.n_features} features, but X has {data.matrix.shape[1]}")

@@ -67,7 +67,7 @@ def fingerprint(data: Data, warm_start, **settings) -> dict[str, str]:
         "sample_weight": digest(data.mass),
         "offset": digest(*offset),
         "warm_start": digest() if warm_start is None else digest(*_plain(warm_start.weights), warm_start.intercept),
-        "classes": "exclusive" if data.exclusive else "independent",
+        "label_mode": "exclusive" if data.exclusive else "independent",
     }
     for name, value in settings.items():
         parts[name] = digest(value) if isinstance(value, np.ndarray) and value.ndim else str(value)

@@ -110,7 +110,7 @@ class Reduction:
     def memory_advice(self):
         """What helps when there is no memory to solve a problem."""
         if self.data.exclusive and self.distribution != "class-conditional" and not self.separates:
-            return 'train on fewer examples, features or classes, or with classes="independent", one class at a time'
+            return 'train on fewer examples, features or classes, or with label_mode="independent", one class at a time'
         return "lower n_jobs, raise beta, or train on fewer examples"
 
     # Data to problems
@@ -458,7 +458,7 @@ class Reduction:
         exclusive = self.data.exclusive
         model = Model(
             distribution=self.distribution,
-            kind="exclusive" if exclusive else "independent",
+            label_mode="exclusive" if exclusive else "independent",
             indicator=self.data.indicator,
             classes=self.data.classes,
             weights=parts[0] if exclusive else (parts[0] - parts[1]).tocsr(),

@@ -250,7 +250,7 @@ def _add_json(command):
 
 CHOICES = {
     "distribution": ("conditional", "what is modelled: p(c|x), p(x, c) or p(x|c)"),
-    "classes": (
+    "label_mode": (
         "auto", "one class for each example, or a yes-or-no question for each class; auto: by the labels",
     ),
     "beta_rule": ("deviation", "scale beta by standard deviations / sqrt(m), or by 1 / m"),
@@ -702,7 +702,7 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
     labels = model.classes.tolist()
     if proba and not as_json:
         yield "\t".join(map(str, labels))
-    sets = model.indicator and model.kind == "independent"
+    sets = model.indicator and model.label_mode == "independent"
     for rows in (rows for X in pieces for rows in chunks(model, X)):
         if proba or top is not None:
             for probs in model.proba(rows):
@@ -748,7 +748,7 @@ def measure(model: Model, examples: Examples, name):
         n_given += given.sum()
         n_hits += held.multiply(given).sum()
     report = {"examples": len(examples), "error": errors / len(examples)}
-    if model.kind == "exclusive":
+    if model.label_mode == "exclusive":
         report["log_loss"] = log_loss / truth.nnz if truth.nnz else None
     if model.indicator:
         n_true = truth.nnz + n_unseen
@@ -902,7 +902,7 @@ def describe(model: Model):
     """The model in plain numbers and words."""
     return {
         "distribution": model.distribution,
-        "classes": model.kind,
+        "label_mode": model.label_mode,
         "label_sets": model.indicator,
         "n_classes": model.n_classes,
         "n_features": model.n_features,

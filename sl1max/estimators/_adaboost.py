@@ -351,7 +351,7 @@ class Rounds:
 def read_classes(X, y, sample_weight) -> Data:
     """A training set whose classes are told from the others one by one."""
     data = read_data(
-        X, y, distribution="conditional", classes="independent", multilabel="equal", solver="auto",
+        X, y, distribution="conditional", label_mode="independent", multilabel="equal", solver="auto",
         sample_weight=sample_weight, offset=None,
     )  # fmt: skip
     if (data.labels.data != 1).any():
@@ -377,7 +377,7 @@ def join_classes(data, weights, intercept, **report) -> Model:
     intercept = np.where(data.constant == 0, intercept, np.copysign(np.inf, data.constant))
     return Model(
         distribution="conditional",
-        kind="independent",
+        label_mode="independent",
         indicator=data.indicator,
         classes=data.classes,
         weights=weights,

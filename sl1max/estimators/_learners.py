@@ -284,7 +284,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         *,
         learners=("maxent", "adaboost", "svm"),
         distribution=("conditional", "joint", "class-conditional"),
-        classes=("exclusive", "independent"),
+        label_mode=("exclusive", "independent"),
         betas=(1.0, 0.5, 0.25),
         loss="logistic",
         n_rounds=(50, 100, 200, 400),
@@ -299,7 +299,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     ):
         self.learners = learners
         self.distribution = distribution
-        self.classes = classes
+        self.label_mode = label_mode
         self.betas = betas
         self.loss = loss
         self.n_rounds = n_rounds
@@ -371,9 +371,9 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
             if learner == "maxent":
                 betas = tuple(read_betas(self.betas).tolist())
                 families += [
-                    Family(learner, {"distribution": distribution, "classes": classes}, "beta", betas)
+                    Family(learner, {"distribution": distribution, "label_mode": label_mode}, "beta", betas)
                     for distribution in self._choices("distribution")
-                    for classes in self._choices("classes")
+                    for label_mode in self._choices("label_mode")
                 ]
             elif learner == "adaboost":
                 n_rounds = tuple(sorted(self._choices("n_rounds")))

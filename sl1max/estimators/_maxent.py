@@ -25,7 +25,7 @@ from sl1max.training._path import CHECKED, split_options
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
-    "distribution", "classes", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
+    "distribution", "label_mode", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
     "multilabel", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
@@ -109,7 +109,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         labels = self.model_.predict(X, n_jobs=self.n_jobs)
         if not self.model_.indicator:
             return labels
-        if self.model_.kind == "exclusive":
+        if self.model_.label_mode == "exclusive":
             shape = len(labels), self.model_.n_classes
             one_each = np.ones(len(labels), np.int64), labels, np.arange(len(labels) + 1)
             labels = sparse.csr_array(one_each, shape=shape)
@@ -149,8 +149,8 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
         """
         X = self._read_rows(X)
-        if self.model_.kind != "independent":
-            raise ValueError('predict_proba_independent needs a model with classes="independent"')
+        if self.model_.label_mode != "independent":
+            raise ValueError('predict_proba_independent needs a model with label_mode="independent"')
         return self.model_.proba(X, n_jobs=self.n_jobs)
 
     def predict_top_k(self, X: Matrix, k: int) -> np.ndarray:
@@ -294,7 +294,7 @@ class MaxentClassifier(MaxentPredictor):
     ----------
     distribution : {"conditional", "joint", "class-conditional"}
         What is modelled: p(c|x), p(x, c) or p(x|c).
-    classes : {"auto", "exclusive", "independent"}
+    label_mode : {"auto", "exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
         exclusive for a vector of labels, independent for an indicator.
     beta : float or array of shape (n_features,) or (n_classes, n_features)
@@ -381,7 +381,7 @@ class MaxentClassifier(MaxentPredictor):
         self,
         *,
         distribution="conditional",
-        classes="auto",
+        label_mode="auto",
         beta=0.5,
         beta_rule="deviation",
         fit_intercept=True,
@@ -402,7 +402,7 @@ class MaxentClassifier(MaxentPredictor):
         on_interrupt="raise",
     ):
         self.distribution = distribution
-        self.classes = classes
+        self.label_mode = label_mode
         self.beta = beta
         self.beta_rule = beta_rule
         self.fit_intercept = fit_intercept

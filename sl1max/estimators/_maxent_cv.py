@@ -57,7 +57,7 @@ class MaxentClassifierCV(MaxentPredictor):
     Attributes
     ----------
     best_params_ : dict
-        The chosen ``"beta"``, ``"distribution"`` and ``"classes"``.
+        The chosen ``"beta"``, ``"distribution"`` and ``"label_mode"``.
     beta_ : float
         The chosen beta.
     best_score_ : float
@@ -93,7 +93,7 @@ class MaxentClassifierCV(MaxentPredictor):
         *,
         betas=10,
         distribution="conditional",
-        classes="auto",
+        label_mode="auto",
         beta_rule="deviation",
         fit_intercept=True,
         solver="auto",
@@ -108,7 +108,7 @@ class MaxentClassifierCV(MaxentPredictor):
     ):
         self.betas = betas
         self.distribution = distribution
-        self.classes = classes
+        self.label_mode = label_mode
         self.beta_rule = beta_rule
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -146,8 +146,8 @@ class MaxentClassifierCV(MaxentPredictor):
         scorer = check_scoring(MaxentClassifier(), scoring=self.scoring)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         models = [
-            MaxentClassifier(distribution=distribution, classes=classes, warm_start=True, **self._shared())
-            for distribution, classes in itertools.product(as_list(self.distribution), as_list(self.classes))
+            MaxentClassifier(distribution=distribution, label_mode=label_mode, warm_start=True, **self._shared())
+            for distribution, label_mode in itertools.product(as_list(self.distribution), as_list(self.label_mode))
         ]
         features = read_features(X)
         grids = [self._grid(model, features, y, sample_weight) for model in models]
@@ -181,7 +181,7 @@ class MaxentClassifierCV(MaxentPredictor):
         tables = [np.stack(found[k : k + n_splits], axis=2) for k in range(0, len(found), n_splits)]
         scores, times, n_nonzero = np.concatenate(tables, axis=1)
         params = [
-            {"beta": float(beta), "distribution": model.distribution, "classes": model.classes}
+            {"beta": float(beta), "distribution": model.distribution, "label_mode": model.label_mode}
             for model, betas in zip(models, grids, strict=True)
             for beta in betas
         ]
@@ -279,6 +279,6 @@ def fit_values(model, name, values, X, y, weight):
 def report_fold(model, table):
     best = int(table[0].argmax())
     print_line(
-        f"{model.distribution}, classes {model.classes}: best score of the fold {table[0, best]:.4g}, "
+        f"{model.distribution}, {model.label_mode} classes: best score of the fold {table[0, best]:.4g}, "
         f"with {table[2, best]:.0f} weights"
     )

@@ -251,7 +251,7 @@ def explain(
     if label is None:
         scores = (model.weights @ x.T).toarray().ravel() + model.intercept
         label = model.classes.tolist()[scores.argmax()]
-    if against is None and model.n_classes == 2 and model.kind == "exclusive":
+    if against is None and model.n_classes == 2 and model.label_mode == "exclusive":
         against = model.classes.tolist()[1 - class_number(model, label)]
     weights = weights_of(model, label, against).toarray().ravel()
     intercept = model.intercept[class_number(model, label)]

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from sl1max.model._model import Model
 
 MAGIC = b"\x93SL1MAX\n"
-VERSION = 1
+VERSION = 2
+# Version 1 is that of sl1max 0.1.0: the same layout, other names of fields.
+_NAMES_OF_VERSION_1 = {"kind": "label_mode"}
 _HEAD = struct.Struct("<8sIQ32s")
 _TEXT_SIZE = struct.Struct("<I")
 MAX_BYTES = 4 << 30  # of a model in memory, unless `max_bytes` says otherwise
@@ -46,7 +48,7 @@ CHUNK_BYTES = 1 << 24  # read at once
 _PARTS = ("in_class", "non_class")
 _CHOICES = {
     "distribution": ("conditional", "joint", "class-conditional"),
-    "kind": ("exclusive", "independent"),
+    "label_mode": ("exclusive", "independent"),
     "indicator": (False, True),
 }
 _SCALAR_TYPES = {
@@ -82,9 +84,9 @@ def read_model(path: str | os.PathLike[str], names: Sequence[str], max_bytes: in
     """The fields of those names of the model in a file, whose arrays take ``max_bytes`` at most."""
     path = os.fspath(path)
     with open(path, "rb") as stream:
-        body = _read_body(stream, path, max_bytes)
+        version, body = _read_body(stream, path, max_bytes)
     try:
-        return _decode(_Inflater(body), names, max_bytes)
+        return _decode(_Inflater(body), version, names, max_bytes)
     except _TooLarge as error:
         raise _too_large(path, error.args[0], max_bytes) from None
     except _DECODING_ERRORS as error:
@@ -138,7 +140,7 @@ def to_sklearn(model: Model) -> LogisticRegression:
 def _logistic_parameters(model):
     """Classes, dense weights and intercepts; of two classes the second against the first."""
     weights, intercept = model.weights, model.intercept
-    if model.kind == "independent":
+    if model.label_mode == "independent":
         if model.distribution == "class-conditional":
             raise ValueError(
                 "to_sklearn: a class-conditional model of independent classes has no LogisticRegression, "
@@ -165,7 +167,7 @@ def _checksum(version, body):
 
 
 def _read_body(stream, path, max_bytes):
-    """The body of a file whose head is right; the head is read first, and no more than it says."""
+    """Version and body of a file whose head is right; the head is read first, and no more than it says."""
     head = stream.read(_HEAD.size)
     if not head:
         raise ModelFileError(f"{path}: the file is empty (0 bytes)")
@@ -186,10 +188,10 @@ def _read_body(stream, path, max_bytes):
         raise ModelFileError(f"{path}: truncated or damaged: it holds {len(body)} of {size} bytes")
     if len(body) > size or checksum != _checksum(version, body):
         raise ModelFileError(f"{path}: damaged: its checksum or length is wrong")
-    if version != VERSION:
+    if not 1 <= version <= VERSION:
         newer = "written by a newer sl1max" if version > VERSION else "of an unknown version"
-        raise ModelFileError(f"{path}: {newer}: its format is {version}, and this sl1max reads {VERSION}")
-    return body
+        raise ModelFileError(f"{path}: {newer}: its format is {version}, and this sl1max reads 1 to {VERSION}")
+    return version, body
 
 
 class _TooLarge(Exception):
@@ -259,7 +261,7 @@ def _encode(model):
     return b"".join([_TEXT_SIZE.pack(len(text)), text, *map(_shuffle, arrays.values())])
 
 
-def _decode(content, names, max_bytes) -> dict[str, Any]:
+def _decode(content, version, names, max_bytes) -> dict[str, Any]:
     (size,) = _TEXT_SIZE.unpack(content.read(_TEXT_SIZE.size))
     if size > MAX_TEXT_BYTES:
         raise ValueError(f"its text has {size} bytes")
@@ -273,7 +275,10 @@ def _decode(content, names, max_bytes) -> dict[str, Any]:
         weights = (parts[0] - parts[1]).tocsr()
     else:
         weights = _decode_sparse("weights", arrays, shape)
-    values = text["values"] | arrays | {"classes": classes, "weights": weights, "parts": parts}
+    found = text["values"] | arrays
+    if version == 1:
+        found = {_NAMES_OF_VERSION_1.get(name, name): value for name, value in found.items()}
+    values = found | {"classes": classes, "weights": weights, "parts": parts}
     for name, array in arrays.items():
         if name in names and len(array) != len(classes):
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")

@@ -39,7 +39,7 @@ class Model:
     Attributes
     ----------
     distribution : {"conditional", "joint", "class-conditional"}
-    kind : {"exclusive", "independent"}
+    label_mode : {"exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own.
     indicator : bool
         Trained on an indicator matrix, not on a vector of labels.
@@ -75,7 +75,7 @@ class Model:
     """
 
     distribution: str
-    kind: str
+    label_mode: str
     indicator: bool
     classes: np.ndarray
     weights: sparse.csr_array
@@ -110,7 +110,7 @@ class Model:
     def __repr__(self) -> str:
         state = "converged" if np.all(self.converged) else "not converged"
         return (
-            f"<sl1max.Model: {self.distribution}, {self.n_classes} {self.kind} classes, "
+            f"<sl1max.Model: {self.distribution}, {self.n_classes} {self.label_mode} classes, "
             f"{self.n_features} features, {self.weights.nnz} weights, {state}>"
         )
 
@@ -123,7 +123,7 @@ class Model:
         --------
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> model = sl1max.fit(X, y, distribution="joint", classes="independent")
+        >>> model = sl1max.fit(X, y, distribution="joint", label_mode="independent")
         >>> in_class, non_class = model.weights_parts()
         >>> bool(abs(in_class - non_class - model.weights).max() < 1e-12)
         True
@@ -140,7 +140,7 @@ class Model:
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
         >>> from sl1max._data.moments import IN_CLASS
-        >>> sl1max.fit(X, y, distribution="joint", classes="independent").part(IN_CLASS).shape
+        >>> sl1max.fit(X, y, distribution="joint", label_mode="independent").part(IN_CLASS).shape
         (2, 2)
         """
         if self.parts is None:
@@ -158,7 +158,7 @@ class Model:
     def _read_offset(self, offset, n_samples):
         if offset is None:
             return None
-        cancels = self.distribution == "conditional" and self.kind == "exclusive"
+        cancels = self.distribution == "conditional" and self.label_mode == "exclusive"
         return read_offset(offset, n_samples, self.n_classes, per_example_cancels=cancels)
 
     def scores(self, X: Matrix) -> np.ndarray:
@@ -226,7 +226,7 @@ class Model:
         ((2, 2), True)
         """
         decision = self.decision_function(X, offset, n_jobs)
-        if self.kind == "exclusive":
+        if self.label_mode == "exclusive":
             return log_softmax(decision)
         if self.distribution == "class-conditional":
             return np.minimum(LOG_BELOW_ONE, decision + np.log(self.mass))
@@ -263,7 +263,7 @@ class Model:
         >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
         ['spam', 'ham']
         """
-        if self.indicator and self.kind == "independent":
+        if self.indicator and self.label_mode == "independent":
             rows = read_rows(X, self.n_features)
             return self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
         return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
@@ -294,11 +294,11 @@ class Model:
         >>> import numpy as np
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> model = sl1max.fit(X, y, classes="independent")
+        >>> model = sl1max.fit(X, y, label_mode="independent")
         >>> np.exp(model.log_posterior([[1, 0], [0, 1]])).sum(axis=1).round(6)
         array([1., 1.])
         """
-        if self.kind == "exclusive" or self.distribution == "class-conditional":
+        if self.label_mode == "exclusive" or self.distribution == "class-conditional":
             return log_softmax(self.decision_function(X, offset, n_jobs))
         return log_softmax(self.log_proba(X, offset, n_jobs))
 

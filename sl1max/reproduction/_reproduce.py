@@ -94,8 +94,8 @@ def train_maxent(X, y, beta, settings, **options) -> Trained:
         X, y, beta=beta, tol=settings.tol, n_jobs=settings.n_jobs, callback=settings.callback, checkpoint=checkpoint,
         **options,
     )  # fmt: skip
-    posterior = model.distribution == "conditional" and model.kind == "exclusive"
-    parts = (model.weights,) if model.kind == "exclusive" or model.parts is None else model.weights_parts()
+    posterior = model.distribution == "conditional" and model.label_mode == "exclusive"
+    parts = (model.weights,) if model.label_mode == "exclusive" or model.parts is None else model.weights_parts()
     # A class without examples has no loss at all: its gap is 0 of 0.
     has_loss = np.asarray(model.objective_zero) > 0
     gaps = np.divide(model.dual_gap, model.objective_zero, out=np.zeros_like(model.dual_gap), where=has_loss)
@@ -116,13 +116,13 @@ def train_joint(X, y, beta, settings) -> Trained:
     beta sigma_cj sqrt(m), with m the number of labels and sigma_cj at least that of a feature seen once.
     """
     if not sparse.issparse(y):
-        return train_maxent(X, y, beta, settings, distribution="joint", classes="exclusive")
+        return train_maxent(X, y, beta, settings, distribution="joint", label_mode="exclusive")
     n_labels = y.sum()
     mean = (y.T @ X).toarray() / n_labels
     variance = np.maximum(mean * (1 - mean), 1 / n_labels * (1 - 1 / n_labels))
     return train_maxent(
         X, y, beta * np.sqrt(variance * n_labels), settings,
-        distribution="class-conditional", classes="independent", beta_rule="count",
+        distribution="class-conditional", label_mode="independent", beta_rule="count",
     )  # fmt: skip
 
 
@@ -133,15 +133,15 @@ def train_class_conditional(X, y, beta, settings) -> Trained:
 
 def train_conditional(X, y, beta, settings) -> Trained:
     """Q3; a story with K labels counts K times."""
-    return train_maxent(X, y, beta, settings, distribution="conditional", classes="exclusive")
+    return train_maxent(X, y, beta, settings, distribution="conditional", label_mode="exclusive")
 
 
 def train_joint_independent(X, y, beta, settings) -> Trained:
-    return train_maxent(X, y, beta, settings, distribution="joint", classes="independent")
+    return train_maxent(X, y, beta, settings, distribution="joint", label_mode="independent")
 
 
 def train_conditional_independent(X, y, beta, settings) -> Trained:
-    return train_maxent(X, y, beta, settings, distribution="conditional", classes="independent")
+    return train_maxent(X, y, beta, settings, distribution="conditional", label_mode="independent")
 
 
 def train_adaboost(X, y, beta, settings) -> Trained:

@@ -89,12 +89,12 @@ def with_class(
     beta = model.beta if beta is None else beta
     if beta is None:
         raise ValueError("with_class: beta was an array when the model was trained, and must be given again")
-    exclusive = model.kind == "exclusive"
+    exclusive = model.label_mode == "exclusive"
     cells = _cells(y, exclusive)
     if exclusive or model.distribution == "class-conditional":
         _check_examples(cells, label)
     data = read_data(
-        X, cells, distribution=model.distribution, classes=model.kind, multilabel="equal",
+        X, cells, distribution=model.distribution, label_mode=model.label_mode, multilabel="equal",
         solver=model.solver, sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
@@ -150,7 +150,7 @@ def without_class(model: Model, label: Any) -> Model:
 
 def _check_separate(model, what):
     """Refuse models whose classes are trained together."""
-    together = model.kind == "exclusive" and (
+    together = model.label_mode == "exclusive" and (
         model.distribution == "conditional" or (model.distribution == "joint" and not _has_intercept(model))
     )
     if together:
@@ -221,7 +221,7 @@ def _rescale(part, model):
 
     Its normaliser, if it has one of its own, is a sum over more or fewer examples, and its prior is a share of them.
     """
-    log_ratio, exclusive = np.log(part.mass / model.mass), model.kind == "exclusive"
+    log_ratio, exclusive = np.log(part.mass / model.mass), model.label_mode == "exclusive"
     if log_ratio == 0:
         return part
     changes, shift = {}, 0.0

@@ -101,7 +101,7 @@ def constraints(
 def _reduction(model, X, y, beta, sample_weight, offset, multilabel):
     """The training set with the model as its starting point, after making sure that it is the one."""
     data = read_data(
-        X, y, distribution=model.distribution, classes=model.kind, multilabel=multilabel, solver="auto",
+        X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel=multilabel, solver="auto",
         sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
@@ -148,7 +148,7 @@ def _join(model, names, blocks, rows):
     columns, target, beta, expectation, binds, weight = map(np.concatenate, zip(empty, *rows, strict=True))
     number = np.repeat(np.array([c for c, _ in blocks], np.int64), sizes)
     side = {}
-    if model.kind == "independent":
+    if model.label_mode == "independent":
         names_of_sides = np.array(["non-class", "class"])
         side = {"side": names_of_sides[np.repeat(np.array([s for _, s in blocks], np.int64), sizes)]}
     return make_table(

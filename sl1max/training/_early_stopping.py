@@ -28,7 +28,7 @@ def fit_early_stopping(
     X_val,
     y_val,
     *,
-    classes="auto",
+    label_mode="auto",
     solver="auto",
     max_iter=None,
     n_iter_no_change=10,
@@ -52,7 +52,7 @@ def fit_early_stopping(
         Rounds without a smaller error after which training ends. It also ends at the optimum.
     max_iter : int, optional
         Most iterations of each problem over all rounds.
-    classes, solver, beta, warm_start, callback, verbose, **options :
+    label_mode, solver, beta, warm_start, callback, verbose, **options :
         As in `sl1max.fit`. A true value of the callback ends the training.
 
     Returns
@@ -74,7 +74,7 @@ def fit_early_stopping(
     True
     """
     check_patience(n_iter_no_change)
-    if classes == "independent" or (classes == "auto" and np.ndim(y) == 2):
+    if label_mode == "independent" or (label_mode == "auto" and np.ndim(y) == 2):
         raise ValueError("early_stopping needs exclusive classes: independent ones have no validation error in common")
     for name in ("checkpoint", "on_interrupt"):
         if options.get(name) not in (None, "raise"):
@@ -86,7 +86,7 @@ def fit_early_stopping(
             stop_asked.append(progress)
         return True
 
-    of_data, of_fit = split_options(options | {"classes": classes, "solver": solver})
+    of_data, of_fit = split_options(options | {"label_mode": label_mode, "solver": solver})
     check_options(**{name: value for name, value in (of_data | of_fit).items() if name in CHECKED})
     reduction = prepare(X, y, beta=beta, warm_start=warm_start, **of_data)
     warn_constant(reduction.data)

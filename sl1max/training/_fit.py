@@ -31,7 +31,7 @@ def fit(
     y: Matrix,
     *,
     distribution: str = "conditional",
-    classes: str = "auto",
+    label_mode: str = "auto",
     beta: ArrayLike = 0.5,
     beta_rule: str = "deviation",
     fit_intercept: bool = True,
@@ -59,7 +59,7 @@ def fit(
         (non-negative; for independent classes in [0, 1]).
     distribution : {"conditional", "joint", "class-conditional"}
         What is modelled: p(c|x), p(x, c) or p(x|c).
-    classes : {"auto", "exclusive", "independent"}
+    label_mode : {"auto", "exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
         exclusive for a vector of labels, independent for an indicator.
     beta : float or array of shape (n_features,) or (n_classes, n_features)
@@ -123,12 +123,13 @@ def fit(
         An independent class has all or none of the examples; its predictions are constant.
     """
     check_options(
-        distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
+        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
         tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, on_interrupt=on_interrupt,
     )  # fmt: skip
     reduction = prepare(
-        X, y, distribution=distribution, classes=classes, beta=beta, beta_rule=beta_rule, fit_intercept=fit_intercept,
-        solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel, warm_start=warm_start,
+        X, y, distribution=distribution, label_mode=label_mode, beta=beta, beta_rule=beta_rule,
+        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
+        warm_start=warm_start,
     )  # fmt: skip
     warn_constant(reduction.data)
     return train(
@@ -138,13 +139,13 @@ def fit(
 
 
 def prepare(
-    X, y, *, distribution="conditional", classes="auto", beta=0.5, beta_rule="deviation", fit_intercept=True,
+    X, y, *, distribution="conditional", label_mode="auto", beta=0.5, beta_rule="deviation", fit_intercept=True,
     solver="auto", sample_weight=None, offset=None, multilabel="duplicate", warm_start=None,
 ) -> Reduction:  # fmt: skip
     """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid."""
     with explaining_memory_errors():
         data = read_data(
-            X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver=solver,
+            X, y, distribution=distribution, label_mode=label_mode, multilabel=multilabel, solver=solver,
             sample_weight=sample_weight, offset=offset,
         )  # fmt: skip
         beta = read_beta(beta, len(data.classes), data.matrix.shape[1])

@@ -63,7 +63,7 @@ class Problem:
         y: Matrix,
         *,
         distribution: str = "conditional",
-        classes: str = "auto",
+        label_mode: str = "auto",
         beta: ArrayLike = 0.5,
         beta_rule: str = "deviation",
         fit_intercept: bool = True,
@@ -71,13 +71,13 @@ class Problem:
         offset: ArrayLike | None = None,
         multilabel: str = "duplicate",
     ):
-        check_options(distribution=distribution, classes=classes, beta_rule=beta_rule, multilabel=multilabel)
+        check_options(distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, multilabel=multilabel)
         self._distribution = distribution
         self._beta_rule = beta_rule
         self._fit_intercept = fit_intercept
         self._multilabel = multilabel
         self._data = read_data(
-            X, y, distribution=distribution, classes=classes, multilabel=multilabel, solver="auto",
+            X, y, distribution=distribution, label_mode=label_mode, multilabel=multilabel, solver="auto",
             sample_weight=sample_weight, offset=offset, keep_all=True,
         )  # fmt: skip
         self._beta = self._read_beta(beta)

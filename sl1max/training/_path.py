@@ -16,9 +16,9 @@ from sl1max.model._model import Model
 from sl1max.training._fit import prepare, train, warn_constant
 
 DATA_OPTIONS = (
-    "distribution", "classes", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset", "multilabel",
+    "distribution", "label_mode", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset", "multilabel",
 )  # fmt: skip
-CHECKED = ("distribution", "classes", "beta_rule", "solver", "multilabel", "tol", "max_iter", "n_jobs", "callback")
+CHECKED = ("distribution", "label_mode", "beta_rule", "solver", "multilabel", "tol", "max_iter", "n_jobs", "callback")
 N_BETAS = 30
 LEAST_SHARE = 1e-3  # the last beta of a path that was not given, as a share of the first
 
@@ -127,7 +127,7 @@ def zero_beta(
     y: Matrix,
     *,
     distribution: str = "conditional",
-    classes: str = "auto",
+    label_mode: str = "auto",
     beta_rule: str = "deviation",
     fit_intercept: bool = True,
     solver: str = "auto",
@@ -159,10 +159,12 @@ def zero_beta(
     >>> [sl1max.fit(X, y, beta=share * beta).weights.nnz > 0 for share in (1.01, 0.9)]
     [False, True]
     """
-    check_options(distribution=distribution, classes=classes, beta_rule=beta_rule, solver=solver, multilabel=multilabel)
+    check_options(
+        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver, multilabel=multilabel
+    )
     reduction = prepare(
-        X, y, distribution=distribution, classes=classes, beta=1.0, beta_rule=beta_rule, fit_intercept=fit_intercept,
-        solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
+        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule,
+        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
     )  # fmt: skip
     return largest_beta(reduction)
 

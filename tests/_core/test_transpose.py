@@ -14,8 +14,8 @@ from sl1max._data.inputs import read_data
 
 def read(X):
     return read_data(
-        X, np.ones((X.shape[0], 1)), distribution="conditional", classes="auto", multilabel="duplicate", solver="auto",
-        sample_weight=None, offset=None,
+        X, np.ones((X.shape[0], 1)), distribution="conditional", label_mode="auto", multilabel="duplicate",
+        solver="auto", sample_weight=None, offset=None,
     )  # fmt: skip
 
 

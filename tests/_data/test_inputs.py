@@ -23,7 +23,7 @@ def make_data(binary=True, seed=0):
 def read(X, y, **options):
     options = {
         "distribution": "conditional",
-        "classes": "auto",
+        "label_mode": "auto",
         "multilabel": "duplicate",
         "solver": "auto",
         "sample_weight": None,
@@ -199,7 +199,7 @@ def test_nothing_is_modified(kind):
     weight, offset = np.linspace(0, 2, N_SAMPLES), np.ones((N_SAMPLES, 3))
     before = contents()
     copies = Y.copy(), weight.copy(), offset.copy()
-    model = sl1max.fit(given, Y, classes="exclusive", sample_weight=weight, offset=offset)
+    model = sl1max.fit(given, Y, label_mode="exclusive", sample_weight=weight, offset=offset)
     model.proba(given, offset)
     for left, right in zip(before, contents(), strict=True):
         np.testing.assert_array_equal(left, right)
@@ -249,9 +249,9 @@ def test_indicators(kind):
     X, y = make_data()
     Y = np.eye(3)[y]
     model = sl1max.fit(X, kind(Y))
-    assert model.kind == "independent"
-    assert_same_model(model, sl1max.fit(X, y, classes="independent"))
-    exclusive = sl1max.fit(X, kind(Y), classes="exclusive")
+    assert model.label_mode == "independent"
+    assert_same_model(model, sl1max.fit(X, y, label_mode="independent"))
+    exclusive = sl1max.fit(X, kind(Y), label_mode="exclusive")
     assert_same_model(exclusive, sl1max.fit(X, y))
 
 
@@ -336,7 +336,7 @@ ERRORS = {
         "^y has one class only, False: at least two are needed$",
     ),
     "one exclusive column": (
-        bad(y=INDICATOR[:, :1], classes="exclusive"),
+        bad(y=INDICATOR[:, :1], label_mode="exclusive"),
         "^y has one class only: exclusive",
     ),
     "y text matrix": (bad(y=INDICATOR.astype(str)), "^y has dtype <U32: it must hold real numbers$"),
@@ -347,7 +347,7 @@ ERRORS = {
         r"^y has values above 1: for independent classes they must be in \[0, 1\]$",
     ),
     "empty exclusive class": (
-        bad(y=np.c_[INDICATOR, np.zeros(40)], classes="exclusive"),
+        bad(y=np.c_[INDICATOR, np.zeros(40)], label_mode="exclusive"),
         "^y has no example of class 3: exclusive classes need some of each class$",
     ),
     "empty class-conditional": (
@@ -387,9 +387,9 @@ ERRORS = {
         bad(distribution="marginal"),
         "^distribution='marginal' is unknown: it must be one of 'conditional', 'joint', 'class-conditional'$",
     ),
-    "classes": (
-        bad(classes=3),
-        "^classes=3 is unknown: it must be one of 'auto', 'exclusive', 'independent'$",
+    "label_mode": (
+        bad(label_mode=3),
+        "^label_mode=3 is unknown: it must be one of 'auto', 'exclusive', 'independent'$",
     ),
     "beta_rule": (bad(beta_rule="l1"), "^beta_rule='l1' is unknown: it must be one of 'deviation', 'count'$"),
     "solver": (bad(solver="saga"), "^solver='saga' is unknown: it must be one of 'auto', 'sequential'$"),
@@ -430,7 +430,7 @@ def test_warm_start_must_fit():
             lambda: sl1max.fit(X, y, distribution="joint", warm_start=model)
         ),
         "^warm_start is a conditional model of exclusive classes: it cannot start a conditional": (
-            lambda: sl1max.fit(X, y, classes="independent", warm_start=model)
+            lambda: sl1max.fit(X, y, label_mode="independent", warm_start=model)
         ),
         "^warm_start has 12 features, but X has 11$": lambda: sl1max.fit(X[:, 1:], y, warm_start=model),
         "^warm_start has other classes than y$": lambda: sl1max.fit(X, y + 1, warm_start=model),
@@ -474,6 +474,6 @@ def test_examples_that_do_not_count():
     Y = np.eye(3)[y]
     Y[::4] = 0
     labelled = Y.sum(axis=1) > 0
-    assert_same_model(sl1max.fit(sparse.csr_array(X), Y, classes="exclusive"), sl1max.fit(X[labelled], y[labelled]))
+    assert_same_model(sl1max.fit(sparse.csr_array(X), Y, label_mode="exclusive"), sl1max.fit(X[labelled], y[labelled]))
     independent = sl1max.fit(X, Y)
     assert independent.mass == N_SAMPLES

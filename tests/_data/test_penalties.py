@@ -33,9 +33,11 @@ Y = np.array([0, 0, 0, 0, 0, 0, 1, 1])
 STORAGES = np.asarray, sparse.csr_array
 
 
-def make_penalties(X, y, distribution, beta=1.0, beta_rule="deviation", classes="auto", sample_weight=None, **options):
+def make_penalties(
+    X, y, distribution, beta=1.0, beta_rule="deviation", label_mode="auto", sample_weight=None, **options
+):
     settings = {"multilabel": "duplicate", "solver": "auto", "offset": None} | options
-    data = read_data(X, y, distribution=distribution, classes=classes, sample_weight=sample_weight, **settings)
+    data = read_data(X, y, distribution=distribution, label_mode=label_mode, sample_weight=sample_weight, **settings)
     beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
     return Penalties(data, Moments(data), distribution, beta, beta_rule)
 
@@ -59,7 +61,7 @@ def test_deviation_within_the_class():
 
 
 def test_non_class():
-    penalties = make_penalties(X, Y, "joint", classes="independent")
+    penalties = make_penalties(X, Y, "joint", label_mode="independent")
     other = make_penalties(X, Y, "joint")
     np.testing.assert_allclose(penalties.block(1, NON_CLASS), other.block(0, IN_CLASS))
     np.testing.assert_allclose(penalties.block(0, NON_CLASS), other.block(1, IN_CLASS))
@@ -174,7 +176,7 @@ def test_some_columns(distribution, beta_rule):
     y = rng.integers(0, 3, 40)
     cols = np.array([0, 5, 11])
     for beta in (0.5, np.linspace(0, 1, 12), rng.random((3, 12))):
-        options = {"beta": beta, "beta_rule": beta_rule, "classes": "independent"}
+        options = {"beta": beta, "beta_rule": beta_rule, "label_mode": "independent"}
         penalties = make_penalties(X, y, distribution, **options)
         for block in itertools.product(range(3), (IN_CLASS, NON_CLASS)):
             whole = penalties.block(*block)
@@ -203,19 +205,19 @@ def read_stored(X, folder):
     }
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_sparse_penalties_equal_dense_ones_where_values_of_a_class_cancel(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_sparse_penalties_equal_dense_ones_where_values_of_a_class_cancel(distribution, label_mode):
     """Column 0 is +1 and -1 twice in class 0; its penalty is not that of a feature that the class lacks."""
-    dense, stored = (make_penalties(kind(CANCELLED), Y, distribution, classes=classes) for kind in STORAGES)
+    dense, stored = (make_penalties(kind(CANCELLED), Y, distribution, label_mode=label_mode) for kind in STORAGES)
     for block in itertools.product(range(2), (IN_CLASS, NON_CLASS)):
         np.testing.assert_allclose(stored.block(*block), dense.block(*block), rtol=1e-14)
 
 
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1.0, 2.0**-300, 2.0**300]))
 @settings(max_examples=10, deadline=None)
-def test_penalties_do_not_depend_on_the_storage(distribution, classes, beta_rule, seed, scale, tmp_path_factory):
+def test_penalties_do_not_depend_on_the_storage(distribution, label_mode, beta_rule, seed, scale, tmp_path_factory):
     """Of signed lattice values, which cancel often; with weights, zero weights, shared labels and scaled columns."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-1, 2, (24, 9)) * (rng.random((24, 9)) < rng.uniform(0.3, 1)) * scale
@@ -225,7 +227,12 @@ def test_penalties_do_not_depend_on_the_storage(distribution, classes, beta_rule
     labels[3:6] &= ~np.eye(3, dtype=bool)
     weight = rng.integers(0, 3, 24) + 0.0
     weight[:6] = 1
-    options = {"beta_rule": beta_rule, "classes": classes, "sample_weight": weight, "keep_all": bool(rng.integers(2))}
+    options = {
+        "beta_rule": beta_rule,
+        "label_mode": label_mode,
+        "sample_weight": weight,
+        "keep_all": bool(rng.integers(2)),
+    }
     matrices = read_stored(X, tmp_path_factory.mktemp("columns"))
     found = {name: make_penalties(matrix, labels, distribution, **options) for name, matrix in matrices.items()}
     for block in itertools.product(range(3), (IN_CLASS, NON_CLASS)):
@@ -235,14 +242,16 @@ def test_penalties_do_not_depend_on_the_storage(distribution, classes, beta_rule
 
 
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_fit_does_not_depend_on_the_storage_of_signed_values(distribution, classes, beta_rule, tmp_path):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_fit_does_not_depend_on_the_storage_of_signed_values(distribution, label_mode, beta_rule, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(-1, 2, (60, 12)) + 0.0
     X[:20, 0] = np.repeat([1, -1], 10)
     y = np.repeat([0, 1, 2], 20)
     models = {
-        name: sl1max.fit(X, y, distribution=distribution, classes=classes, beta_rule=beta_rule, beta=0.4, tol=1e-9)
+        name: sl1max.fit(
+            X, y, distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, beta=0.4, tol=1e-9
+        )
         for name, X in read_stored(X, tmp_path).items()
     }
     for name, model in models.items():

@@ -63,15 +63,15 @@ CASES = [one_example, one_example_of_its_own, unique_features, feature_everywher
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_optimum(distribution, classes, beta_rule, fit_intercept, case):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_optimum(distribution, label_mode, beta_rule, fit_intercept, case):
     X, y = case()
     options = {"beta": 0.3, "beta_rule": beta_rule}
     model = sl1max.fit(
-        sparse.csr_array(X), y, distribution=distribution, classes=classes, fit_intercept=fit_intercept, tol=TOL,
+        sparse.csr_array(X), y, distribution=distribution, label_mode=label_mode, fit_intercept=fit_intercept, tol=TOL,
         **options,
     )  # fmt: skip
-    optimum = reference_optima(X, one_hot(y), distribution, classes, intercept=fit_intercept, **options)
+    optimum = reference_optima(X, one_hot(y), distribution, label_mode, intercept=fit_intercept, **options)
     assert_optimal(model, optimum)
     assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
     assert np.isfinite(model.log_proba(X)).all()
@@ -79,34 +79,34 @@ def test_optimum(distribution, classes, beta_rule, fit_intercept, case):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
-def test_optimum_on_merged_rows(distribution, classes, beta_rule, case, monkeypatch):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS[1:])
+def test_optimum_on_merged_rows(distribution, label_mode, beta_rule, case, monkeypatch):
     """As among many examples, where a class is trained on groups of them."""
     monkeypatch.setattr(grouped_rows, "LARGEST_SHARE", 1.0)
     made = merge_few_rows(monkeypatch)
     X, y = case()
     options = {"beta": 0.3, "beta_rule": beta_rule}
-    model = sl1max.fit(sparse.csr_array(X), y, distribution=distribution, classes=classes, tol=TOL, **options)
-    assert_optimal(model, reference_optima(X, one_hot(y), distribution, classes, intercept=True, **options))
+    model = sl1max.fit(sparse.csr_array(X), y, distribution=distribution, label_mode=label_mode, tol=TOL, **options)
+    assert_optimal(model, reference_optima(X, one_hot(y), distribution, label_mode, intercept=True, **options))
     assert len(made) >= 3 and not any(solver._is_whole for solver in made)
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_labels_of_sets(distribution, classes, case):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_labels_of_sets(distribution, label_mode, case):
     """The same with an indicator, some rows of which have no label or two."""
     X, y = case()
     Y = one_hot(y).astype(float)
     Y[10:20, 0] = 1
-    if classes == "independent":
+    if label_mode == "independent":
         Y[20:25, :2] = 0
-    model = sl1max.fit(sparse.csc_array(X), Y, distribution=distribution, classes=classes, tol=1e-6)
+    model = sl1max.fit(sparse.csc_array(X), Y, distribution=distribution, label_mode=label_mode, tol=1e-6)
     assert np.all(model.converged)
     assert np.isfinite(model.proba(X)).all()
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_many_rare_classes(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_many_rare_classes(distribution, label_mode):
     """Two hundred classes of one example each beside two frequent ones, and features that occur once."""
     rng = np.random.default_rng(0)
     n_samples, n_rare = 1000, 200
@@ -117,7 +117,7 @@ def test_many_rare_classes(distribution, classes):
     X.data[:] = 1
     y = rng.integers(0, 2, n_samples)
     y[:n_rare] = 2 + np.arange(n_rare)
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes, tol=1e-3, n_jobs=2)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, tol=1e-3, n_jobs=2)
     assert np.all(model.converged)
     assert model.n_classes == n_rare + 2
     labels, decision = model.top_k(X, 5)

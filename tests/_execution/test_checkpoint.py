@@ -61,10 +61,10 @@ def solved(monkeypatch):
 
 @pytest.mark.parametrize("solver", ["auto", "sequential"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_the_second_call_has_nothing_to_do(path, solved, distribution, classes, fit_intercept, solver):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_the_second_call_has_nothing_to_do(path, solved, distribution, label_mode, fit_intercept, solver):
     X, y = make_data()
-    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept, "solver": solver}
+    options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept, "solver": solver}
     model = sl1max.fit(X, y, checkpoint=path, **options)
     assert_equal_models(model, sl1max.fit(X, y, **options))
     solved.clear()
@@ -73,16 +73,16 @@ def test_the_second_call_has_nothing_to_do(path, solved, distribution, classes, 
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
-def test_going_on_after_ctrl_c(path, solved, distribution, classes, n_jobs):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS[1:])
+def test_going_on_after_ctrl_c(path, solved, distribution, label_mode, n_jobs):
     X, y = long_problem()
-    options = {"distribution": distribution, "classes": classes, "beta": 0.3, "n_jobs": n_jobs}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta": 0.3, "n_jobs": n_jobs}
     with pytest.raises(KeyboardInterrupt):
         sl1max.fit(X, y, checkpoint=path, callback=interrupt_after(5), **options)
     n_begun = len(solved)
     solved.clear()
     model = sl1max.fit(X, y, checkpoint=path, **options)
-    n_problems = 40 * (2 if (distribution, classes) == ("joint", "independent") else 1)
+    n_problems = 40 * (2 if (distribution, label_mode) == ("joint", "independent") else 1)
     assert 0 < len(solved) <= n_problems - 4
     assert n_begun + len(solved) >= n_problems
     assert np.all(model.converged)
@@ -113,10 +113,10 @@ def test_going_on_with_a_model_of_one_problem(path, monkeypatch):
 def test_more_iterations_than_before(path):
     X, y = make_data()
     with pytest.warns(sl1max.ConvergenceWarning):
-        sl1max.fit(X, y, classes="independent", tol=1e-9, max_iter=1, checkpoint=path)
-    model = sl1max.fit(X, y, classes="independent", tol=1e-9, checkpoint=path)
+        sl1max.fit(X, y, label_mode="independent", tol=1e-9, max_iter=1, checkpoint=path)
+    model = sl1max.fit(X, y, label_mode="independent", tol=1e-9, checkpoint=path)
     assert model.converged.all()
-    assert_close_models(model, sl1max.fit(X, y, classes="independent", tol=1e-9), X)
+    assert_close_models(model, sl1max.fit(X, y, label_mode="independent", tol=1e-9), X)
 
 
 def test_a_class_fails(path, solved, monkeypatch):
@@ -124,11 +124,11 @@ def test_a_class_fails(path, solved, monkeypatch):
     with monkeypatch.context() as patch:
         break_classes(patch, MemoryError("1 GiB"), [1])
         with pytest.raises(FitMemoryError, match="class 1"):
-            sl1max.fit(X, y, classes="independent", checkpoint=path)
+            sl1max.fit(X, y, label_mode="independent", checkpoint=path)
     solved.clear()
-    model = sl1max.fit(X, y, classes="independent", checkpoint=path)
+    model = sl1max.fit(X, y, label_mode="independent", checkpoint=path)
     assert solved == [1]
-    assert_equal_models(model, sl1max.fit(X, y, classes="independent"))
+    assert_equal_models(model, sl1max.fit(X, y, label_mode="independent"))
 
 
 def test_not_for_many_models(path):
@@ -147,7 +147,7 @@ def test_not_for_many_models(path):
 
 def change(**changes):
     X, y = make_data(values="real")
-    options = {"X": X, "y": y, "classes": "independent"}
+    options = {"X": X, "y": y, "label_mode": "independent"}
     return options | changes
 
 
@@ -163,7 +163,7 @@ def change(**changes):
         ({"beta_rule": "count"}, "beta_rule is deviation there and count here"),
         ({"distribution": "joint", "tol": 1e-3}, "is conditional there and joint here, tol is 0.0001 there"),
         ({"fit_intercept": False}, "fit_intercept is True there and False here"),
-        ({"classes": "exclusive"}, "classes is independent there and exclusive here"),
+        ({"label_mode": "exclusive"}, "label_mode is independent there and exclusive here"),
     ],
 )
 def test_a_checkpoint_of_another_fit(path, changes, message):
@@ -395,8 +395,8 @@ def test_mutated_records_give_an_error_or_an_equal_model(path, n_mutations):
     """Their checksums are made anew: a model is certified, and equal to the one of an undisturbed fit."""
     rng = np.random.default_rng(0)
     problems = []
-    for distribution, classes in MODELS:
-        options = change(distribution=distribution, classes=classes, tol=1e-7, X=make_data(n_samples=40)[0][:40])
+    for distribution, label_mode in MODELS:
+        options = change(distribution=distribution, label_mode=label_mode, tol=1e-7, X=make_data(n_samples=40)[0][:40])
         options["y"] = options["y"][:40]
         path.unlink(missing_ok=True)
         model = sl1max.fit(**options, checkpoint=path)
@@ -479,15 +479,15 @@ def fill_disk(monkeypatch, room):
 def test_a_full_disk(path, solved, monkeypatch):
     """The fit goes on, says so once, and what is on the disk stays readable."""
     X, y = make_data(n_classes=6, n_samples=200)
-    plain = sl1max.fit(X, y, classes="independent")
+    plain = sl1max.fit(X, y, label_mode="independent")
     with monkeypatch.context() as patch:
         fill_disk(patch, 500)
         with pytest.warns(UserWarning, match="cannot be written .No space left on device.; the fit goes on") as record:
-            model = sl1max.fit(X, y, classes="independent", checkpoint=path)
+            model = sl1max.fit(X, y, label_mode="independent", checkpoint=path)
     assert len(record) == 1
     assert_equal_models(model, plain)
     solved.clear()
-    assert_equal_models(sl1max.fit(X, y, classes="independent", checkpoint=path), plain)
+    assert_equal_models(sl1max.fit(X, y, label_mode="independent", checkpoint=path), plain)
     assert 0 < len(solved) < 6
 
 
@@ -500,9 +500,9 @@ def test_a_disk_that_has_room_again(path, solved, monkeypatch):
             state["room"] = 10**6
 
     with pytest.warns(UserWarning, match="cannot be written"):
-        sl1max.fit(X, y, classes="independent", checkpoint=path, callback=make_room)
+        sl1max.fit(X, y, label_mode="independent", checkpoint=path, callback=make_room)
     solved.clear()
-    sl1max.fit(X, y, classes="independent", checkpoint=path)
+    sl1max.fit(X, y, label_mode="independent", checkpoint=path)
     assert solved == []
 
 
@@ -531,7 +531,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from problems import long_problem
 import sl1max
-sl1max.fit(*long_problem(), classes="independent", beta=0.3, checkpoint=sys.argv[2])
+sl1max.fit(*long_problem(), label_mode="independent", beta=0.3, checkpoint=sys.argv[2])
 """
     for _ in range(3):
         command = [sys.executable, "-P", "-c", code, str(Path(__file__).parents[1]), str(path)]
@@ -542,7 +542,7 @@ sl1max.fit(*long_problem(), classes="independent", beta=0.3, checkpoint=sys.argv
         process.send_signal(signal.SIGKILL)
         process.wait()
     X, y = long_problem()
-    options = {"classes": "independent", "beta": 0.3}
+    options = {"label_mode": "independent", "beta": 0.3}
     assert_equal_models(sl1max.fit(X, y, checkpoint=path, **options), sl1max.fit(X, y, **options))
 
 
@@ -564,7 +564,7 @@ def limit(progress):
         resource.setrlimit(resource.RLIMIT_AS, (used - 2**22, -1))
 X, y = wide_problem()
 try:
-    sl1max.fit(X, y, classes="independent", checkpoint=sys.argv[2], callback=limit)
+    sl1max.fit(X, y, label_mode="independent", checkpoint=sys.argv[2], callback=limit)
 except MemoryError as error:
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
     print(len(error.failed), len(error.model.unfinished), error)
@@ -578,6 +578,6 @@ except MemoryError as error:
     X, y = wide_problem()
     seen = set()
     model = sl1max.fit(
-        X, y, classes="independent", checkpoint=path, callback=lambda progress: seen.add(progress.class_label)
+        X, y, label_mode="independent", checkpoint=path, callback=lambda progress: seen.add(progress.class_label)
     )
     assert len(seen) == int(n_failed) and model.converged.all()

@@ -45,10 +45,10 @@ def test_an_error_takes_nothing_from_the_others(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_class_that_fails_is_named(monkeypatch, n_jobs):
     X, y = make_data()
-    whole = sl1max.fit(X, y, classes="independent")
+    whole = sl1max.fit(X, y, label_mode="independent")
     break_classes(monkeypatch, ArithmeticError("bad luck"), [1])
     with pytest.raises(FitError, match=r"^class 1 could not be trained: ArithmeticError: bad luck\.") as caught:
-        sl1max.fit(X, y, classes="independent", n_jobs=n_jobs)
+        sl1max.fit(X, y, label_mode="independent", n_jobs=n_jobs)
     error = pickle.loads(pickle.dumps(caught.value))
     assert list(error.failed) == [1]
     assert error.model.unfinished.tolist() == [1]
@@ -59,7 +59,7 @@ def test_a_class_that_fails_is_named(monkeypatch, n_jobs):
 
 ONE_PROBLEM = (
     r"^not enough memory to train the model \(MemoryError: 1 GiB\): train on fewer examples, features or classes, or "
-    r'with classes="independent", one class at a time$'
+    r'with label_mode="independent", one class at a time$'
 )
 
 
@@ -67,7 +67,7 @@ def test_memory_runs_out_for_a_class(monkeypatch):
     X, y = make_data()
     break_classes(monkeypatch, MemoryError("1 GiB"), [0, 2])
     with pytest.raises(MemoryError, match=r"train class 0 and 1 more \(MemoryError: 1 GiB\): lower n_jobs") as caught:
-        sl1max.fit(X, y, classes="independent")
+        sl1max.fit(X, y, label_mode="independent")
     assert isinstance(caught.value, FitMemoryError)
     assert caught.value.model.unfinished.tolist() == [0, 2]
     break_classes(monkeypatch, MemoryError("1 GiB"), [None])
@@ -89,10 +89,10 @@ def test_memory_runs_out_while_reading(monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
-def test_ctrl_c_returns_what_is_finished(distribution, classes, n_jobs):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS[1:])
+def test_ctrl_c_returns_what_is_finished(distribution, label_mode, n_jobs):
     X, y = long_problem()
-    options = {"distribution": distribution, "classes": classes, "beta": 0.3, "n_jobs": n_jobs}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta": 0.3, "n_jobs": n_jobs}
     with pytest.warns(sl1max.ConvergenceWarning, match=r"interrupted: .* classes are finished, .* were not begun"):
         model = sl1max.fit(X, y, on_interrupt="return", callback=interrupt_after(5), **options)
     assert 0 < len(model.unfinished) < model.n_classes
@@ -126,7 +126,7 @@ def test_ctrl_c_before_anything_is_finished(monkeypatch):
 
     monkeypatch.setattr(parallel, "attempt", press)
     with pytest.raises(KeyboardInterrupt):
-        sl1max.fit(*make_data(), classes="independent", on_interrupt="return")
+        sl1max.fit(*make_data(), label_mode="independent", on_interrupt="return")
 
 
 def test_unknown_on_interrupt():
@@ -137,9 +137,9 @@ def test_unknown_on_interrupt():
 def test_a_model_with_unfinished_classes_can_be_kept(tmp_path, monkeypatch):
     X, y = make_data()
     break_classes(monkeypatch, ArithmeticError("bad luck"), [1])
-    for distribution, classes in MODELS[1:]:
+    for distribution, label_mode in MODELS[1:]:
         with pytest.raises(FitError) as caught:
-            sl1max.fit(X, y, distribution=distribution, classes=classes)
+            sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
         model = caught.value.model
         model.save(tmp_path / "part.sl1max")
         again = sl1max.load(tmp_path / "part.sl1max")
@@ -155,7 +155,7 @@ def test_longest_first():
     X, y = make_data(n_samples=200, n_classes=6)
     y = np.minimum(y, 5) ** 2 % 7
     seen = []
-    sl1max.fit(X, y, classes="independent", callback=lambda progress: seen.append(progress.class_label))
+    sl1max.fit(X, y, label_mode="independent", callback=lambda progress: seen.append(progress.class_label))
     sizes = [(y == label).sum() for label in dict.fromkeys(seen)]
     assert sizes == sorted(sizes, reverse=True)
 
@@ -189,7 +189,7 @@ def test_a_training_set_travels():
     X, y = random_data(rng, 50, 8, 3, "real")
     for offset in (None, rng.normal(size=50), rng.normal(size=(50, 3))):
         data = read_data(
-            X, y, distribution="joint", classes="auto", multilabel="equal", solver="auto",
+            X, y, distribution="joint", label_mode="auto", multilabel="equal", solver="auto",
             sample_weight=np.arange(50), offset=offset,
         )  # fmt: skip
         content = pickle.dumps(data)
@@ -201,15 +201,15 @@ def test_a_training_set_travels():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_processes_give_the_same_bits(distribution, classes, capsys):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_processes_give_the_same_bits(distribution, label_mode, capsys):
     X, y = make_data(n_samples=200, n_features=30, n_classes=8)
-    options = {"distribution": distribution, "classes": classes}
+    options = {"distribution": distribution, "label_mode": label_mode}
     seen = []
     with joblib.parallel_config("loky", n_jobs=2):
         model = sl1max.fit(X, y, callback=seen.append, verbose=1, **options)
     assert_equal_models(model, sl1max.fit(X, y, **options))
-    if (distribution, classes) != ("conditional", "exclusive"):
+    if (distribution, label_mode) != ("conditional", "exclusive"):
         assert {progress.class_label for progress in seen} == set(range(8))
         assert len(capsys.readouterr().err.splitlines()) == len(seen)
 
@@ -237,7 +237,7 @@ def test_threads_of_the_blas_make_no_difference():
     code = """
 import hashlib, numpy as np, sl1max
 from problems import many_rows
-for options in ({"classes": "independent"}, {"distribution": "joint", "classes": "independent"}):
+for options in ({"label_mode": "independent"}, {"distribution": "joint", "label_mode": "independent"}):
     X, y, offset, weight = many_rows()
     model = sl1max.fit(X, y, offset=offset, sample_weight=weight, tol=1e-3, **options)
     bits = model.weights.data.tobytes() + model.intercept.tobytes() + model.objective.tobytes()
@@ -306,10 +306,10 @@ def cluster():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_a_cluster_gives_the_same_bits(cluster, distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_a_cluster_gives_the_same_bits(cluster, distribution, label_mode):
     X, y = make_data(n_samples=200, n_features=30, n_classes=8)
-    options = {"distribution": distribution, "classes": classes}
+    options = {"distribution": distribution, "label_mode": label_mode}
     with joblib.parallel_config("dask"):
         model = sl1max.fit(X, y, **options)
     assert_equal_models(model, sl1max.fit(X, y, **options))
@@ -331,7 +331,7 @@ def test_the_matrix_goes_to_each_worker_once(cluster):
         return sum(cluster.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
     X, y = long_problem()
-    options = {"classes": "independent", "beta": 0.5, "tol": 1e-2}
+    options = {"label_mode": "independent", "beta": 0.5, "tol": 1e-2}
     cluster.run(begin_to_count)
     before = n_sent()
     with joblib.parallel_config("dask"):
@@ -344,12 +344,12 @@ def test_the_matrix_goes_to_each_worker_once(cluster):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("distribution", "classes"), MODELS[1:])
-def test_a_cluster_maps_a_matrix_in_files(cluster, distribution, classes, tmp_path):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS[1:])
+def test_a_cluster_maps_a_matrix_in_files(cluster, distribution, label_mode, tmp_path):
     """Workers are sent the names of the files, and come to the same bits."""
     X, y = long_problem()
     columns = store_columns(list(row_pieces(X.tocsr(), 1000)), tmp_path)
-    options = {"distribution": distribution, "classes": classes, "beta": 0.5, "tol": 1e-2}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta": 0.5, "tol": 1e-2}
     with joblib.parallel_config("dask"):
         model = sl1max.fit(columns, y, **options)
     assert_equal_models(model, sl1max.fit(X, y, **options))
@@ -366,7 +366,7 @@ def test_ctrl_c_while_a_cluster_works(cluster):
             timer[0].start()
 
     with joblib.parallel_config("dask"), pytest.warns(sl1max.ConvergenceWarning, match="interrupted"):
-        model = sl1max.fit(X, y, classes="independent", beta=0.1, on_interrupt="return", callback=press)
+        model = sl1max.fit(X, y, label_mode="independent", beta=0.1, on_interrupt="return", callback=press)
     assert 0 < len(model.unfinished) < model.n_classes
 
 
@@ -385,8 +385,8 @@ def test_a_worker_is_killed(cluster):
             os.kill(next(iter(cluster.run(os.getpid).values())), signal.SIGKILL)
 
     with joblib.parallel_config("dask"):
-        model = sl1max.fit(X, y, classes="independent", beta=0.5, tol=1e-2, callback=kill_one)
-    assert_equal_models(model, sl1max.fit(X, y, classes="independent", beta=0.5, tol=1e-2))
+        model = sl1max.fit(X, y, label_mode="independent", beta=0.5, tol=1e-2, callback=kill_one)
+    assert_equal_models(model, sl1max.fit(X, y, label_mode="independent", beta=0.5, tol=1e-2))
     assert sorted(seen) == sorted(model.classes)
 
 
@@ -400,5 +400,5 @@ def test_ray(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with joblib.parallel_config("ray", n_jobs=2):
-            model = sl1max.fit(X, y, classes="independent")
-    assert_equal_models(model, sl1max.fit(X, y, classes="independent"))
+            model = sl1max.fit(X, y, label_mode="independent")
+    assert_equal_models(model, sl1max.fit(X, y, label_mode="independent"))

@@ -42,12 +42,12 @@ def make_data():
     return random_data(np.random.default_rng(0), 400, 60, 3)
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_fits_side_by_side(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_fits_side_by_side(distribution, label_mode):
     X, y = make_data()
 
     def fit(k):
-        return sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0.1 * (k + 1))
+        return sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, beta=0.1 * (k + 1))
 
     for k, model in enumerate(run_together(fit)):
         assert_array_equal(model.weights.toarray(), fit(k).weights.toarray())

@@ -221,7 +221,7 @@ class TestSolver:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "classes"),
+    ("distribution", "label_mode"),
     [
         ("conditional", "independent"),
         ("class-conditional", "exclusive"),
@@ -229,20 +229,20 @@ class TestSolver:
         ("joint", "independent"),
     ],
 )
-def test_fit_with_and_without(distribution, classes, monkeypatch):
+def test_fit_with_and_without(distribution, label_mode, monkeypatch):
     """A fit that may use it gives the model of one that may not."""
     rng = np.random.default_rng(0)
     X = sparse.random_array((30_000, 60), density=0.01, rng=rng, format="csr")
     X.data[:] = 1
     y = np.zeros(30_000, int)
     y[rng.choice(30_000, 6, replace=False)] = [1, 2, 2, 3, 3, 3]
-    options = {"distribution": distribution, "classes": classes, "beta": 0.5, "tol": 1e-6}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta": 0.5, "tol": 1e-6}
     plain = sl1max.fit(X, y, **options)
     made = merge_few_rows(monkeypatch)
     rare = sl1max.fit(X, y, **options)
     # Two for each class if its rest has a problem of its own; of a frequent class with a Z for each example, none.
     n_merged = {("joint", "independent"): 8, ("conditional", "independent"): 3}
-    assert len(made) == n_merged.get((distribution, classes), 4)
+    assert len(made) == n_merged.get((distribution, label_mode), 4)
     assert_allclose(rare.objective, plain.objective, rtol=2e-6)
     assert_allclose(rare.weights.toarray(), plain.weights.toarray(), atol=0.02)
     assert_allclose(rare.intercept, plain.intercept, atol=0.02)

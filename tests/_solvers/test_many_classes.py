@@ -92,7 +92,7 @@ class TestSameProblem:
         X, y = made(n_classes=4)
         rng = np.random.default_rng(5)
         shares = rng.dirichlet(np.full(4, 0.3), size=len(y))
-        ours, theirs = fit_both(X, shares, classes="exclusive", sample_weight=rng.uniform(0.2, 3, len(y)))
+        ours, theirs = fit_both(X, shares, label_mode="exclusive", sample_weight=rng.uniform(0.2, 3, len(y)))
         assert_certified(ours, theirs, 1e-3)
 
     @pytest.mark.parametrize("beta_rule", ["deviation", "count"])

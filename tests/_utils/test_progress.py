@@ -28,11 +28,11 @@ def terminal(monkeypatch):
     return stream
 
 
-@pytest.mark.parametrize(("classes", "distribution"), [("independent", "conditional"), ("independent", "joint")])
-def test_bar_of_many_problems(terminal, classes, distribution):
+@pytest.mark.parametrize(("label_mode", "distribution"), [("independent", "conditional"), ("independent", "joint")])
+def test_bar_of_many_problems(terminal, label_mode, distribution):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)
-    sl1max.fit(X, y, classes=classes, distribution=distribution, verbose=1)
+    sl1max.fit(X, y, label_mode=label_mode, distribution=distribution, verbose=1)
     last = terminal.drawn()[-1]
     assert re.fullmatch(r"sl1max: 4/4 classes \[#{24}\] gap \d\.\de-\d\d, 0:00 left", last)
     assert terminal.getvalue().endswith("\n")
@@ -115,7 +115,7 @@ def test_lines_of_thousands_of_classes(capsys, monkeypatch):
 def test_progress_goes_on_where_a_checkpoint_ended(terminal, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 2, (80, 6)), rng.integers(0, 4, 80)
-    options = {"classes": "independent", "checkpoint": tmp_path / "fit.checkpoint"}
+    options = {"label_mode": "independent", "checkpoint": tmp_path / "fit.checkpoint"}
     sl1max.fit(X, y, **options)
     sl1max.fit(X, y, verbose=1, **options)
     assert terminal.drawn() == []

@@ -72,11 +72,11 @@ def test_threads_that_cannot_start(monkeypatch, error, kind, message, n_allowed)
 def test_fit_and_predict_where_threads_cannot_start(monkeypatch, error, kind, message):
     rng = np.random.default_rng(0)
     X, y = rng.random((4000, 5)), rng.integers(0, 5, 4000)
-    model = sl1max.fit(X, y, classes="independent")
+    model = sl1max.fit(X, y, label_mode="independent")
     refuse_threads(monkeypatch, error)
     monkeypatch.setattr("sl1max.model._model.BLOCK_CELLS", 1000)
     with pytest.raises(kind, match=message):
-        sl1max.fit(X, y, classes="independent", n_jobs=4)
+        sl1max.fit(X, y, label_mode="independent", n_jobs=4)
     with pytest.raises(kind, match=message):
         model.proba(X, n_jobs=4)
 

@@ -102,7 +102,7 @@ def test_reuters(tmp_path, capsys, monkeypatch):
     write_svmlight(data.X_train, data.y_train, train)
     write_svmlight(data.X_test, data.y_test, test)
     report = run_json(capsys, "train", train, model, "--distribution", "class-conditional", "--tol", "1e-2")
-    assert report["label_sets"] and report["classes"] == "independent" and report["n_classes"] == 90
+    assert report["label_sets"] and report["label_mode"] == "independent" and report["n_classes"] == 90
     report = run_json(capsys, "evaluate", model, test)
     assert report["examples"] == 3299 and report["unseen_labels"] == []
     assert report["error"] < 0.25  # the 280 stories without a topic always count as wrong: 0.085 of them
@@ -113,14 +113,14 @@ def test_reuters(tmp_path, capsys, monkeypatch):
 def test_options_reach_fit(files, capsys):
     X, y = make_data()
     report = run_json(
-        capsys, "train", "train.svm", "other.sl1max", "--distribution", "joint", "--classes", "independent",
+        capsys, "train", "train.svm", "other.sl1max", "--distribution", "joint", "--label-mode", "independent",
         "--beta", "2", "--beta-rule", "count", "--tol", "1e-6", "--jobs", "2", "--no-intercept",
         "--solver", "auto", "--max-iter", "500",
     )  # fmt: skip
     assert report["n_examples"] == 60 and report["bytes"] == os.path.getsize("other.sl1max")
     model = sl1max.load("other.sl1max")
     expected = sl1max.fit(
-        X[:60], y[:60], distribution="joint", classes="independent", beta=2, beta_rule="count", tol=1e-6,
+        X[:60], y[:60], distribution="joint", label_mode="independent", beta=2, beta_rule="count", tol=1e-6,
         fit_intercept=False,
     )  # fmt: skip
     np.testing.assert_array_equal(model.weights.toarray(), expected.weights.toarray())
@@ -147,7 +147,7 @@ def test_label_sets(tmp_path, monkeypatch, capsys):
     indicator[3] = False
     write_svmlight(X, indicator.astype(int), "sets.svm", classes=[3, 5, 8.5])
     report = run_json(capsys, "train", "sets.svm", "model.sl1max")
-    assert report["label_sets"] and report["classes"] == "independent"
+    assert report["label_sets"] and report["label_mode"] == "independent"
     model = sl1max.load("model.sl1max")
     assert model.classes.tolist() == [3, 5, 8.5]
     expected = model.predict(X).toarray()
@@ -164,16 +164,16 @@ def test_label_sets(tmp_path, monkeypatch, capsys):
     assert report["recall"] == pytest.approx(hits / indicator.sum())
     assert report["f_measure"] == pytest.approx(2 * hits / (expected.sum() + indicator.sum()))
     assert "log_loss" not in report
-    tied = ("--classes", "exclusive", "--multilabel", "equal")
+    tied = ("--label-mode", "exclusive", "--multilabel", "equal")
     report = run_json(capsys, "train", "sets.svm", "tied.sl1max", *tied)
-    assert report["classes"] == "exclusive" and report["n_examples"] == 79
+    assert report["label_mode"] == "exclusive" and report["n_examples"] == 79
     _, out, _ = run(capsys, "predict", "tied.sl1max", "sets.svm")
     assert set(out.split()) <= {"3.0", "5.0", "8.5"}
 
 
 def test_label_sets_on_request(files, capsys):
     report = run_json(capsys, "train", "train.svm", "sets.sl1max", "--label-sets")
-    assert report["label_sets"] and report["classes"] == "independent"
+    assert report["label_sets"] and report["label_mode"] == "independent"
     report = run_json(capsys, "evaluate", "sets.sl1max", "test.svm")
     assert 0 < report["f_measure"] <= 1
 
@@ -449,7 +449,7 @@ def test_class_without_examples(files, capsys):
     sparse.save_npz("X.npz", X)
     np.save("y.npy", np.eye(4)[y])
     check_complaint(
-        capsys, "train", "X.npz", "m", "--labels", "y.npy", "--classes", "exclusive",
+        capsys, "train", "X.npz", "m", "--labels", "y.npy", "--label-mode", "exclusive",
         says="X.npz: y has no example of class 3",
     )  # fmt: skip
     code, _, err = run(capsys, "train", "X.npz", "m.sl1max", "--labels", "y.npy")
@@ -490,7 +490,7 @@ def test_interrupt_and_lack_of_memory(files, capsys, monkeypatch):
 
 
 def test_checkpoint(files, capsys, monkeypatch):
-    train = ("train", "train.svm", "m", "--classes", "independent", "--checkpoint", "m.ckpt")
+    train = ("train", "train.svm", "m", "--label-mode", "independent", "--checkpoint", "m.ckpt")
     assert run(capsys, *train)[0] == 0
     first = Path("m").read_bytes()
     assert run(capsys, *train)[0] == 0
@@ -509,7 +509,7 @@ def test_checkpoint(files, capsys, monkeypatch):
 def test_classes_that_fail(files, capsys, monkeypatch):
     """The others are saved; without any others it is an error."""
     break_classes(monkeypatch, MemoryError("1 GiB"), [1])
-    code, _, err = run(capsys, "train", "train.svm", "part", "--classes", "independent")
+    code, _, err = run(capsys, "train", "train.svm", "part", "--label-mode", "independent")
     assert code == cli.NOT_CONVERGED
     assert err.startswith("sl1max: warning: not enough memory to train class 1 (MemoryError: 1 GiB): lower n_jobs")
     assert sl1max.load("part").unfinished.tolist() == [1]
@@ -519,7 +519,7 @@ def test_classes_that_fail(files, capsys, monkeypatch):
 
 def test_save_interrupted(files, capsys, monkeypatch):
     break_classes(monkeypatch, KeyboardInterrupt(), [1])
-    train = ("train", "train.svm", "part", "--classes", "independent")
+    train = ("train", "train.svm", "part", "--label-mode", "independent")
     assert run(capsys, *train)[0] == cli.INTERRUPTED
     assert not Path("part").exists()
     code, _, err = run(capsys, *train, "--save-interrupted")

@@ -130,7 +130,7 @@ def test_threads_that_cannot_start_are_one_line(files, capsys, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threads._thread, "start_new_thread", fail)
-    arguments = ["train", "data.svm", "new", "--classes", "independent", "--jobs", "3"]
+    arguments = ["train", "data.svm", "new", "--label-mode", "independent", "--jobs", "3"]
     refuse(files, capsys, *arguments, says="the system cannot start 3 threads (can't start new thread): lower n_jobs")
     assert issubclass(ThreadStartError, RuntimeError) and cli.BAD_INPUT == 2
 

@@ -170,7 +170,7 @@ def test_validation_set():
         AutoClassifier().fit(X, np.eye(3)[y], X_val=X, y_val=y)
 
 
-@pytest.mark.parametrize("name", ["learners", "distribution", "classes", "loss", "n_rounds", "Cs"])
+@pytest.mark.parametrize("name", ["learners", "distribution", "label_mode", "loss", "n_rounds", "Cs"])
 def test_nothing_to_choose_from(name):
     with pytest.raises(ValueError, match=f"^{name} is empty: there is nothing to choose from$"):
         AutoClassifier(**{name: []}).fit(*make_data())
@@ -208,7 +208,7 @@ def test_failed_candidates_stay_in_the_table(capsys):
     """A class-conditional model cannot do with a class that has no example in a fold."""
     X, y = make_data()
     Y = np.column_stack([np.eye(3)[y], np.arange(len(y)) == 0])
-    options = QUICK | {"distribution": ["conditional", "class-conditional"], "classes": "independent"}
+    options = QUICK | {"distribution": ["conditional", "class-conditional"], "label_mode": "independent"}
     auto = AutoClassifier(**options, learners="maxent", verbose=1)
     with pytest.warns(UserWarning, match="constant"):
         auto.fit(X, Y)

@@ -28,9 +28,9 @@ import sl1max
 from sl1max import MaxentClassifier
 
 MODELS = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 TEXTS = [
     "wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price", "oil well",
@@ -53,7 +53,9 @@ def make_indicator(seed=0):
     return X, (X[:, :3] * (np.random.default_rng(seed).random((len(X), 3)) < 0.9)).astype(int)
 
 
-@parametrize_with_checks([MaxentClassifier(distribution=distribution, classes=kind) for distribution, kind in MODELS])
+@parametrize_with_checks(
+    [MaxentClassifier(distribution=distribution, label_mode=kind) for distribution, kind in MODELS]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -63,8 +65,8 @@ def test_scikit_learn_checks_array_api_input():
     code = (
         "from sklearn.utils.estimator_checks import check_estimator\n"
         "from sl1max import MaxentClassifier\n"
-        f"for distribution, classes in {MODELS}:\n"
-        "    estimator = MaxentClassifier(distribution=distribution, classes=classes)\n"
+        f"for distribution, label_mode in {MODELS}:\n"
+        "    estimator = MaxentClassifier(distribution=distribution, label_mode=label_mode)\n"
         "    for check in check_estimator(estimator, on_fail=None):\n"
         "        if check['check_name'] == 'check_array_api_input':\n"
         "            print(check['status'], check['exception'])\n"
@@ -89,12 +91,12 @@ def test_same_parameters_as_fit():
 # The same numbers as fit
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_label_vector(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_label_vector(distribution, label_mode):
     X, y = make_data()
     names = np.array(["b", "a", "c"])[y]
-    estimator = MaxentClassifier(distribution=distribution, classes=classes).fit(X, names)
-    model = sl1max.fit(X, names, distribution=distribution, classes=classes)
+    estimator = MaxentClassifier(distribution=distribution, label_mode=label_mode).fit(X, names)
+    model = sl1max.fit(X, names, distribution=distribution, label_mode=label_mode)
     np.testing.assert_array_equal(estimator.classes_, ["a", "b", "c"])
     np.testing.assert_array_equal(estimator.coef_, model.weights.toarray())
     assert isinstance(estimator.sparse_coef_, sparse.csr_array)
@@ -111,10 +113,10 @@ def test_label_vector(distribution, classes):
     assert estimator.score(X, names) == np.mean(estimator.predict(X) == names) > 0.6
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_two_labels(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_two_labels(distribution, label_mode):
     X, y = make_data(n_classes=2)
-    estimator = MaxentClassifier(distribution=distribution, classes=classes).fit(X, y)
+    estimator = MaxentClassifier(distribution=distribution, label_mode=label_mode).fit(X, y)
     decision = estimator.decision_function(X)
     assert decision.shape == (len(X),)
     assert estimator.coef_.shape == estimator.sparse_coef_.shape == (1, X.shape[1])
@@ -127,7 +129,7 @@ def test_two_labels(distribution, classes):
 @pytest.mark.parametrize("distribution", ["conditional", "joint"])
 def test_raw_probabilities_of_independent_classes(distribution):
     X, y = make_data()
-    estimator = MaxentClassifier(distribution=distribution, classes="independent").fit(X, y)
+    estimator = MaxentClassifier(distribution=distribution, label_mode="independent").fit(X, y)
     raw = estimator.predict_proba_independent(X)
     np.testing.assert_array_equal(raw, estimator.model_.proba(X))
     assert np.abs(raw.sum(axis=1) - 1).max() > 0.01
@@ -161,7 +163,7 @@ def test_indicator_as_the_neighbours_have_it():
 
 def test_exclusive_indicator():
     X, Y = make_indicator()
-    estimator = MaxentClassifier(classes="exclusive", multilabel="equal").fit(X, Y)
+    estimator = MaxentClassifier(label_mode="exclusive", multilabel="equal").fit(X, Y)
     labels = estimator.predict(X)
     np.testing.assert_array_equal(labels.sum(axis=1), 1)
     np.testing.assert_array_equal(labels.argmax(axis=1), estimator.decision_function(X).argmax(axis=1))
@@ -173,8 +175,8 @@ def test_soft_labels():
     soft = np.full((len(y), 3), 0.1)
     soft[np.arange(len(y)), y] = 0.8
     for labels in (soft, sparse.csr_array(soft)):
-        estimator = MaxentClassifier(classes="exclusive").fit(X, labels)
-        assert estimator.objective_ == sl1max.fit(X, soft, classes="exclusive").objective
+        estimator = MaxentClassifier(label_mode="exclusive").fit(X, labels)
+        assert estimator.objective_ == sl1max.fit(X, soft, label_mode="exclusive").objective
 
 
 def test_column_of_labels():
@@ -252,7 +254,8 @@ def test_warm_start():
 def test_threads(distribution):
     X, y = make_data()
     one, two = (
-        MaxentClassifier(distribution=distribution, classes="independent", n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)
+        MaxentClassifier(distribution=distribution, label_mode="independent", n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
@@ -260,7 +263,7 @@ def test_threads(distribution):
 
 def test_verbose(capsys):
     X, y = make_data()
-    MaxentClassifier(classes="independent", verbose=1).fit(X, y)
+    MaxentClassifier(label_mode="independent", verbose=1).fit(X, y)
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
@@ -312,7 +315,7 @@ def test_early_stopping_on_a_fraction():
 def test_early_stopping_of_an_indicator():
     X, Y = make_indicator()
     for labels in (Y, sparse.csr_array(Y)):
-        estimator = MaxentClassifier(early_stopping=True, classes="exclusive", random_state=0).fit(X, labels)
+        estimator = MaxentClassifier(early_stopping=True, label_mode="exclusive", random_state=0).fit(X, labels)
         assert len(estimator.validation_errors_) > 0
 
 
@@ -326,7 +329,7 @@ def test_early_stopping_reports(capsys):
 def test_early_stopping_refusals():
     X, y = make_data()
     X_ind, Y = make_indicator()
-    for estimator, labels in ((MaxentClassifier(classes="independent"), y), (MaxentClassifier(), Y)):
+    for estimator, labels in ((MaxentClassifier(label_mode="independent"), y), (MaxentClassifier(), Y)):
         with pytest.raises(ValueError, match="early_stopping needs exclusive classes"):
             estimator.set_params(early_stopping=True).fit(X_ind, labels)
     with pytest.raises(ValueError, match="early_stopping is False"):
@@ -350,8 +353,8 @@ def test_pipeline_and_grid_search():
 
 def test_cross_val_predict():
     X, y = make_data()
-    for classes in ("exclusive", "independent"):
-        proba = cross_val_predict(MaxentClassifier(classes=classes), X, y, method="predict_proba")
+    for label_mode in ("exclusive", "independent"):
+        proba = cross_val_predict(MaxentClassifier(label_mode=label_mode), X, y, method="predict_proba")
         np.testing.assert_allclose(proba.sum(axis=1), 1)
     assert cross_val_predict(MaxentClassifier(), *make_indicator()).shape == (90, 3)
 

@@ -14,9 +14,9 @@ from sl1max import MaxentClassifier, MaxentClassifierCV
 from sl1max.training._path import zero_beta
 
 MODELS = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 
 
@@ -32,12 +32,12 @@ def make_data(seed=0, n_samples=120, n_features=8):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_zero_beta(distribution, classes, beta_rule, fit_intercept):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_zero_beta(distribution, label_mode, beta_rule, fit_intercept):
     X, y = make_data()
     options = {
         "distribution": distribution,
-        "classes": classes,
+        "label_mode": label_mode,
         "beta_rule": beta_rule,
         "fit_intercept": fit_intercept,
         "sample_weight": np.random.default_rng(1).random(len(y)),
@@ -56,10 +56,10 @@ def test_zero_beta_of_two_classes_with_offset():
     assert sl1max.fit(X, y, offset=offset, beta=0.999 * beta, tol=1e-10).weights.nnz > 0
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_path(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_path(distribution, label_mode):
     X, y = make_data()
-    options = {"distribution": distribution, "classes": classes, "tol": 1e-9}
+    options = {"distribution": distribution, "label_mode": label_mode, "tol": 1e-9}
     result = sl1max.path(X, y, betas=6, **options)
     assert len(result) == len(result.models) == len(result.betas) == 6
     assert result.betas[0] == zero_beta(X, y, **options)
@@ -133,7 +133,7 @@ def test_same_as_grid_search(scoring):
     assert search.best_params_ == {
         "beta": grid.best_params_["beta"],
         "distribution": "conditional",
-        "classes": "auto",
+        "label_mode": "auto",
     }
     assert search.beta_ == search.model_.beta == grid.best_params_["beta"]
     assert search.best_index_ == grid.best_index_ and search.n_splits_ == 3
@@ -145,16 +145,18 @@ def test_same_as_grid_search(scoring):
 def test_choice_of_the_model():
     X, y = make_data()
     search = MaxentClassifierCV(
-        betas=3, distribution=["conditional", "joint"], classes=["exclusive", "independent"], cv=3
+        betas=3, distribution=["conditional", "joint"], label_mode=["exclusive", "independent"], cv=3
     ).fit(X, y)
     table = search.cv_results_
     assert len(table["params"]) == 12
-    assert set(zip(table["param_distribution"], table["param_classes"], strict=True)) == {
-        (distribution, classes) for distribution in ("conditional", "joint") for classes in ("exclusive", "independent")
+    assert set(zip(table["param_distribution"], table["param_label_mode"], strict=True)) == {
+        (distribution, label_mode)
+        for distribution in ("conditional", "joint")
+        for label_mode in ("exclusive", "independent")
     }
     assert table["mean_test_score"][search.best_index_] == table["mean_test_score"].max() == search.best_score_
     assert search.model_.distribution == search.best_params_["distribution"]
-    assert search.model_.kind == search.best_params_["classes"]
+    assert search.model_.label_mode == search.best_params_["label_mode"]
     assert (table["mean_fit_time"] > 0).all()
     assert (table["mean_n_nonzero"][::3] <= table["mean_n_nonzero"][2::3]).all()
 

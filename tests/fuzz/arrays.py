@@ -66,14 +66,14 @@ def set_up(folder):
         shutil.copytree(kept / name, used / name)
         files = sorted((used / name).iterdir())
         damage_array(rng, files[rng.integers(len(files))])
-        distribution, classes = MODELS[rng.integers(len(MODELS))]
+        distribution, label_mode = MODELS[rng.integers(len(MODELS))]
         with strict_warnings():
             try:
                 matrix = open_matrix(used / name)
                 if rng.random() < 0.5:
                     model.proba(matrix)
                     return f"{name}: predicted"
-                sl1max.fit(matrix, y, distribution=distribution, classes=classes, max_iter=50, tol=1e-2)
+                sl1max.fit(matrix, y, distribution=distribution, label_mode=label_mode, max_iter=50, tol=1e-2)
                 return f"{name}: fitted"
             except ValueError as error:
                 check_message(error)

@@ -36,8 +36,8 @@ def base_fits():
     rng = np.random.default_rng(0)
     X = (rng.random((50, 12)) < 0.3) * rng.normal(size=(50, 12))
     y = rng.integers(0, 4, 50)
-    for distribution, classes in MODELS:
-        yield X, y, {"distribution": distribution, "classes": classes, "beta": 0.2, "tol": 1e-3}
+    for distribution, label_mode in MODELS:
+        yield X, y, {"distribution": distribution, "label_mode": label_mode, "beta": 0.2, "tol": 1e-3}
 
 
 def split_records(content):

@@ -37,7 +37,7 @@ NUMBERS = (
 )
 CHOICES = {
     "--distribution": ("conditional", "joint", "class-conditional", "none"),
-    "--classes": ("auto", "exclusive", "independent"),
+    "--label-mode": ("auto", "exclusive", "independent"),
     "--beta-rule": ("deviation", "count", "both"),
     "--multilabel": ("duplicate", "equal"),
     "--solver": ("auto", "sequential", "fast"),

@@ -125,7 +125,7 @@ def steps(rng):
     codes = rng.integers(0, n_classes, len(X))
     options = {
         "distribution": str(rng.choice(["conditional", "joint", "class-conditional"])),
-        "classes": str(rng.choice(["exclusive", "independent"])),
+        "label_mode": str(rng.choice(["exclusive", "independent"])),
     }
     Y = np.eye(n_classes)[codes]
     tol = 1e-5

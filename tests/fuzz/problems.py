@@ -88,7 +88,7 @@ def _spoil_extremely(rng, X, j):
             return X[:, j] * 10.0 ** rng.integers(98, 120)  # to be refused, in part
 
 
-def make_labels(rng, n_samples, n_classes, classes):
+def make_labels(rng, n_samples, n_classes, label_mode):
     """y as a caller gives it, and its indicator."""
     codes = np.sort(rng.integers(0, n_classes, n_samples))
     codes = codes if rng.random() < 0.3 else rng.permutation(codes)
@@ -104,7 +104,7 @@ def make_labels(rng, n_samples, n_classes, classes):
             Y[rng.random(n_samples) < 0.1] = 0
     else:
         Y = indicator * 0.8 + rng.random(indicator.shape) * 0.2
-        if classes == "exclusive" and rng.random() < 0.5:
+        if label_mode == "exclusive" and rng.random() < 0.5:
             Y = Y * rng.uniform(0.1, 10, (n_samples, 1))
         else:
             Y = np.minimum(Y, 1)
@@ -143,21 +143,21 @@ def make_beta(rng, n_classes, n_features):
 
 def make_problem(rng):
     """X, y, its indicator, and the options of a fit."""
-    distribution, classes = MODELS[rng.integers(len(MODELS))]
+    distribution, label_mode = MODELS[rng.integers(len(MODELS))]
     n_classes = int(rng.integers(2, 6))
     n_samples = int(rng.choice([rng.integers(n_classes, 12), rng.integers(12, 60), rng.integers(60, 200)]))
     n_features = int(rng.integers(1, rng.choice([4, 12, 30])))
     kind = str(rng.choice(VALUES))
     X = make_values(rng, kind, n_samples, n_features)
-    y, Y = make_labels(rng, n_samples, n_classes, classes)
+    y, Y = make_labels(rng, n_samples, n_classes, label_mode)
     offset = None
     if rng.random() < 0.25:
         offset = rng.normal(size=(n_samples, Y.shape[1])) * rng.choice([1, 10])
-        if rng.random() < 0.3 and (distribution, classes) != ("conditional", "exclusive"):
+        if rng.random() < 0.3 and (distribution, label_mode) != ("conditional", "exclusive"):
             offset = offset[:, 0]
     options = {
         "distribution": distribution,
-        "classes": classes,
+        "label_mode": label_mode,
         "beta": make_beta(rng, Y.shape[1], n_features),
         "beta_rule": str(rng.choice(["deviation", "count"])),
         "fit_intercept": bool(rng.random() < 0.7),
@@ -195,7 +195,7 @@ def twins_of(X, y, Y, options):
     if offset is not None and offset.ndim == 1:
         offset = np.repeat(offset[:, None], Y.shape[1], axis=1)
     return ref.model_twins(
-        X, Y, options["distribution"], options["classes"], sample_weight=options["sample_weight"],
+        X, Y, options["distribution"], options["label_mode"], sample_weight=options["sample_weight"],
         multilabel=options["multilabel"], offset=offset, beta=options["beta"], beta_rule=options["beta_rule"],
         intercept=options["fit_intercept"],
     )  # fmt: skip
@@ -225,7 +225,7 @@ def weights_in(model, c, twin):
 
 
 def _weights_in(model, c, twin):
-    if model.kind == "exclusive" and model.distribution != "class-conditional":
+    if model.label_mode == "exclusive" and model.distribution != "class-conditional":
         lam = model.weights.toarray()
         if model.distribution == "joint":
             return twin, lam, None
@@ -259,7 +259,7 @@ def check_certificate(model, twins):
     """Objective and gap of every problem against the reference."""
     objectives, gaps = np.atleast_1d(model.objective), np.atleast_1d(model.dual_gap)
     for c, whole in enumerate(twins):
-        if model.kind == "independent" and not 0 < model.class_prior[c] < 1:
+        if model.label_mode == "independent" and not 0 < model.class_prior[c] < 1:
             continue  # constant: there is nothing to train
         objective, gap = objectives[c], gaps[c]
         twin, lam, b, constant = weights_in(model, c, whole)
@@ -285,7 +285,7 @@ def check_certificate(model, twins):
 
 def check_model(model, X, seen, options):
     """What holds for a model whatever the reference says."""
-    constant = (model.class_prior <= 0) | (model.class_prior >= 1) if model.kind == "independent" else False
+    constant = (model.class_prior <= 0) | (model.class_prior >= 1) if model.label_mode == "independent" else False
     finite = {
         "weights": model.weights.data,
         "intercept": model.intercept[~np.broadcast_to(constant, model.intercept.shape)],

@@ -27,12 +27,12 @@ from sl1max.svmlight import read_svmlight, write_svmlight
 def make_fit(seed):
     """A fit of some hundredths of a second, and its options."""
     rng = np.random.default_rng(seed)
-    distribution, classes = MODELS[seed % len(MODELS)]
+    distribution, label_mode = MODELS[seed % len(MODELS)]
     X = sparse.random_array((1500, 200), density=0.03, rng=rng, format="csc")
     if seed % 2:
         X.data[:] = 1
     y = np.minimum(rng.zipf(1.6, 1500), 12)
-    return X, y, {"distribution": distribution, "classes": classes, "beta": 0.2, "tol": 1e-6}
+    return X, y, {"distribution": distribution, "label_mode": label_mode, "beta": 0.2, "tol": 1e-6}
 
 
 class Bases:

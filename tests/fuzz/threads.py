@@ -15,7 +15,7 @@ DATA_SHAPES = ((60, 12, 3), (400, 60, 4))
 
 
 def make(rng):
-    distribution, classes = MODELS[rng.integers(len(MODELS))]
+    distribution, label_mode = MODELS[rng.integers(len(MODELS))]
     n_samples, n_features, n_classes = DATA_SHAPES[rng.integers(len(DATA_SHAPES))]
     X = (rng.random((n_samples, n_features)) < 0.2).astype(float)
     if rng.random() < 0.5:
@@ -23,7 +23,7 @@ def make(rng):
     y = rng.integers(0, n_classes, n_samples)
     y[:n_classes] = np.arange(n_classes)
     X = X if rng.random() < 0.3 else sparse.csc_array(X)
-    return X, y, {"distribution": distribution, "classes": classes, "beta": 0.1}
+    return X, y, {"distribution": distribution, "label_mode": label_mode, "beta": 0.1}
 
 
 def together(*functions):

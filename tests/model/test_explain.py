@@ -15,9 +15,9 @@ from sl1max.model._explain import Table
 N_FEATURES = 15
 NAMES = [f"word{j}" for j in range(N_FEATURES)]
 CASES = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 
 
@@ -54,15 +54,15 @@ def rows_of(table, label, side=None):
 @pytest.mark.parametrize("values", ["binary", "real"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_constraints_against_the_formulas(distribution, classes, n_classes, weighted, values):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_constraints_against_the_formulas(distribution, label_mode, n_classes, weighted, values):
     X, y = make_data(n_classes, values=values)
     weight = np.random.default_rng(1).integers(1, 4, 80).astype(float) if weighted else np.ones(80)
     options = {"sample_weight": weight} if weighted else {}
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes, tol=1e-8, **options)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, tol=1e-8, **options)
     table = sl1max.constraints(model, X, y, features=list(range(N_FEATURES)), **options)
     sides = [None]
-    if classes == "independent":
+    if label_mode == "independent":
         sides = ["class"] if distribution == "class-conditional" else ["class", "non-class"]
     assert len(table) == n_classes * len(sides) * N_FEATURES
     for c in range(n_classes):
@@ -102,7 +102,7 @@ def test_beta_is_that_of_the_rules():
             model = sl1max.fit(X, y, distribution=distribution, beta_rule=rule)
             table = sl1max.constraints(model, X, y, label=1, features=list(range(N_FEATURES)))
             data = read_data(
-                X, y, distribution=distribution, classes="auto", multilabel="duplicate", solver="auto",
+                X, y, distribution=distribution, label_mode="auto", multilabel="duplicate", solver="auto",
                 sample_weight=None, offset=None,
             )  # fmt: skip
             penalties = Penalties(data, Moments(data), distribution, read_beta(0.5, 3, N_FEATURES), rule)
@@ -110,12 +110,12 @@ def test_beta_is_that_of_the_rules():
             np.testing.assert_allclose(table["upper"] - table["target"], beta)
 
 
-@pytest.mark.parametrize("classes", ["exclusive", "independent"])
-def test_joint_without_intercept(classes):
+@pytest.mark.parametrize("label_mode", ["exclusive", "independent"])
+def test_joint_without_intercept(label_mode):
     X, y = make_data()
-    model = sl1max.fit(X, y, distribution="joint", classes=classes, fit_intercept=False, tol=1e-9)
+    model = sl1max.fit(X, y, distribution="joint", label_mode=label_mode, fit_intercept=False, tol=1e-9)
     table = sl1max.constraints(model, X, y, features=list(range(N_FEATURES)))
-    if classes == "exclusive":
+    if label_mode == "exclusive":
         prob = np.exp(model.scores(X) - model.log_z)
         for c in range(3):
             rows = rows_of(table, c)
@@ -141,7 +141,7 @@ def test_several_labels_per_example():
     X, y = make_data()
     indicator = np.column_stack([y == 0, y >= 1, y == 2])
     for multilabel in ("duplicate", "equal"):
-        model = sl1max.fit(X, indicator, classes="exclusive", multilabel=multilabel, tol=1e-9)
+        model = sl1max.fit(X, indicator, label_mode="exclusive", multilabel=multilabel, tol=1e-9)
         check_optimality(sl1max.constraints(model, X, indicator, multilabel=multilabel))
 
 
@@ -204,10 +204,10 @@ def test_constraints_refuse_other_data():
         sl1max.constraints(model, X, y, feature_names=["too", "few"])
 
 
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_top_features(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_top_features(distribution, label_mode):
     X, y = make_data()
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
     row = model.weights.toarray()[1]
     for n in (0, 3, 100):
         table = model.top_features(1, n)

@@ -24,9 +24,9 @@ from sl1max.exceptions import ModelFileError
 from sl1max.model import _io
 
 CASES = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 DATA = Path(__file__).parents[1] / "data"
 HEAD = struct.Struct("<8sIQ32s")
@@ -77,7 +77,7 @@ def save_and_load(model, folder):
     return sl1max.load(folder / "model.sl1max")
 
 
-def write_body(path, text, arrays=b"", version=1):
+def write_body(path, text, arrays=b"", version=2):
     """A file with a right head and any body."""
     text = json.dumps(text).encode()
     body = zlib.compress(struct.pack("<I", len(text)) + text + arrays)
@@ -89,10 +89,10 @@ def write_body(path, text, arrays=b"", version=1):
 
 
 @pytest.mark.parametrize("indicator", [False, True])
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_every_model_comes_back(distribution, classes, indicator, tmp_path):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_every_model_comes_back(distribution, label_mode, indicator, tmp_path):
     X, y = make_data()
-    model = sl1max.fit(X, np.eye(3)[y] if indicator else y, distribution=distribution, classes=classes)
+    model = sl1max.fit(X, np.eye(3)[y] if indicator else y, distribution=distribution, label_mode=label_mode)
     again = save_and_load(model, tmp_path)
     assert_equal_models(model, again)
     np.testing.assert_array_equal(model.log_proba(X), again.log_proba(X))
@@ -186,7 +186,7 @@ def test_large_model_is_small(tmp_path):
     ]
     model = sl1max.Model(
         distribution="conditional",
-        kind="independent",
+        label_mode="independent",
         indicator=False,
         classes=np.array([f"tag {c}" for c in range(n_classes)]),
         weights=(parts[0] - parts[1]).tocsr(),
@@ -334,7 +334,7 @@ def test_what_the_errors_say(content, tmp_path):
     path = tmp_path / "model"
     damaged = bytearray(content)
     damaged[-1] ^= 1
-    write_body(path, {}, version=2)
+    write_body(path, {}, version=3)
     newer = path.read_bytes()
     for bad, says in (
         (b"", "the file is empty"),
@@ -343,7 +343,7 @@ def test_what_the_errors_say(content, tmp_path):
         (content[:-1], "truncated or damaged: it holds"),
         (bytes(damaged), "damaged: its checksum or length is wrong"),
         (content + b"more", "damaged"),
-        (newer, "written by a newer sl1max: its format is 2, and this sl1max reads 1"),
+        (newer, "written by a newer sl1max: its format is 3, and this sl1max reads 1 to 2"),
     ):
         path.write_bytes(bad)
         with pytest.raises(ModelFileError, match=says):
@@ -377,7 +377,7 @@ def test_bodies_that_make_no_model(table, arrays, tmp_path):
     ("name", "wrong"),
     [
         ("distribution", "normal"),
-        ("kind", None),
+        ("label_mode", None),
         ("indicator", 1),
         ("mass", "<f8"),
         ("objective", {}),
@@ -489,7 +489,7 @@ def test_model_from_a_pipe(model, content, tmp_path):
 def test_model_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-exclusive.sl1max")
     assert model.classes.tolist() == ["ham", "spam", "été"] and model.parts is None
-    assert (model.distribution, model.kind, model.indicator) == ("conditional", "exclusive", False)
+    assert (model.distribution, model.label_mode, model.indicator) == ("conditional", "exclusive", False)
     assert (model.beta, model.beta_rule, model.solver, model.tol) == (0.5, "deviation", "auto", 1e-4)
     assert model.weights.shape == (3, 8)
     np.testing.assert_allclose(model.weights[[2]].toarray()[0, [2, 6, 7]], [3.28249854, -1.69490982, -0.7324222])
@@ -501,7 +501,7 @@ def test_model_of_0_1_0_is_read():
 def test_model_with_two_parts_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-independent.sl1max")
     assert model.classes.tolist() == [0, 1, 2] and model.beta is None
-    assert (model.distribution, model.kind, model.indicator) == ("joint", "independent", True)
+    assert (model.distribution, model.label_mode, model.indicator) == ("joint", "independent", True)
     np.testing.assert_array_equal((model.parts[0] - model.parts[1]).toarray(), model.weights.toarray())
     np.testing.assert_allclose(model.weights.toarray()[:, 2], [-2.23223379, -2.01380518, 5.15415655])
     np.testing.assert_allclose(model.objective, [3.95675503, 4.05264799, 4.02101834])

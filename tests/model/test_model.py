@@ -10,9 +10,9 @@ from scipy.special import expit, log_softmax
 import sl1max
 
 CASES = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 
 
@@ -25,33 +25,33 @@ def make_data(n_classes=3, seed=0):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_attributes(distribution, classes, n_classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_attributes(distribution, label_mode, n_classes):
     X, y = make_data(n_classes)
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
-    assert (model.distribution, model.kind, model.indicator) == (distribution, classes, False)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
+    assert (model.distribution, model.label_mode, model.indicator) == (distribution, label_mode, False)
     assert model.weights.format == "csr"
     assert model.weights.shape == (n_classes, 15)
     assert model.weights.has_canonical_format and model.weights.data.all()
     assert model.intercept.shape == model.class_prior.shape == (n_classes,)
     np.testing.assert_allclose(model.class_prior, np.bincount(y) / 80)
-    one = classes == "exclusive" and distribution != "class-conditional"
+    one = label_mode == "exclusive" and distribution != "class-conditional"
     for name in ("objective", "objective_zero", "dual_gap", "n_iter", "converged"):
         assert np.shape(getattr(model, name)) == (() if one else (n_classes,))
     assert np.all(model.converged)
     assert np.all(model.dual_gap <= model.tol * model.objective_zero)
     assert np.all(model.objective <= model.objective_zero)
-    assert repr(model).startswith(f"<sl1max.Model: {distribution}, {n_classes} {classes} classes, 15 features, ")
+    assert repr(model).startswith(f"<sl1max.Model: {distribution}, {n_classes} {label_mode} classes, 15 features, ")
     assert repr(model).endswith("converged>")
 
 
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_probabilities(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_probabilities(distribution, label_mode):
     X, y = make_data()
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
     decision = model.decision_function(X)
     np.testing.assert_allclose(decision, X @ model.weights.toarray().T + model.intercept)
-    if classes == "exclusive":
+    if label_mode == "exclusive":
         expected = log_softmax(decision, axis=1)
     elif distribution == "class-conditional":
         expected = np.minimum(np.log1p(-(2.0**-53)), decision + np.log(80))
@@ -63,11 +63,11 @@ def test_probabilities(distribution, classes):
     assert (model.predict(X) == y).mean() > 0.5
 
 
-@pytest.mark.parametrize("classes", ["exclusive", "independent"])
-def test_class_conditional_decision(classes):
+@pytest.mark.parametrize("label_mode", ["exclusive", "independent"])
+def test_class_conditional_decision(label_mode):
     """lambda_c . x - ln Z(c) + ln p~(c), with Z over the training examples."""
     X, y = make_data()
-    model = sl1max.fit(X, y, distribution="class-conditional", classes=classes)
+    model = sl1max.fit(X, y, distribution="class-conditional", label_mode=label_mode)
     scores = model.scores(X)
     log_z = np.log(np.exp(scores).sum(axis=0))
     np.testing.assert_allclose(model.log_z, log_z)
@@ -82,7 +82,7 @@ def test_joint_normalisers(fit_intercept):
     assert np.exp(joint).sum() == pytest.approx(1)
     if fit_intercept:
         np.testing.assert_allclose(np.exp(joint).sum(axis=0), model.class_prior)
-    independent = sl1max.fit(X, y, distribution="joint", classes="independent", fit_intercept=fit_intercept)
+    independent = sl1max.fit(X, y, distribution="joint", label_mode="independent", fit_intercept=fit_intercept)
     assert independent.log_z.shape == (3,)
     assert sl1max.fit(X, y).log_z is None
 
@@ -90,7 +90,7 @@ def test_joint_normalisers(fit_intercept):
 def test_parts():
     X, y = make_data()
     for distribution in ("conditional", "joint", "class-conditional"):
-        model = sl1max.fit(X, y, distribution=distribution, classes="independent")
+        model = sl1max.fit(X, y, distribution=distribution, label_mode="independent")
         lam_1, lam_0 = model.weights_parts()
         np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
         assert (lam_0.nnz > 0) == (distribution != "class-conditional")
@@ -123,7 +123,7 @@ def test_predict_indicator():
     predicted = model.predict(X)
     assert sparse.issparse(predicted) and predicted.format == "csr" and predicted.dtype == np.int64
     np.testing.assert_array_equal(predicted.toarray(), model.proba(X) > 0.5)
-    exclusive = sl1max.fit(X, Y, classes="exclusive")
+    exclusive = sl1max.fit(X, Y, label_mode="exclusive")
     np.testing.assert_array_equal(exclusive.predict(X), sl1max.fit(X, y).predict(X))
 
 
@@ -171,24 +171,24 @@ def test_offset_at_prediction():
     offset = rng.normal(size=(80, 3))
     model = sl1max.fit(X, y, offset=offset)
     np.testing.assert_allclose(model.decision_function(X, offset), model.decision_function(X) + offset)
-    independent = sl1max.fit(X, y, classes="independent")
+    independent = sl1max.fit(X, y, label_mode="independent")
     decision = independent.decision_function(X) + offset[:, :1]
     np.testing.assert_allclose(independent.decision_function(X, offset[:, 0]), decision)
 
 
 def test_extreme_scores_stay_finite():
     X, y = make_data()
-    for classes in ("exclusive", "independent"):
-        model = sl1max.fit(X, y, classes=classes)
+    for label_mode in ("exclusive", "independent"):
+        model = sl1max.fit(X, y, label_mode=label_mode)
         log_proba = model.log_proba(1e6 * X)
         assert not np.isnan(log_proba).any() and (log_proba <= 0).all()
         assert np.isfinite(model.proba(1e6 * X)).all()
 
 
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_pickle(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_pickle(distribution, label_mode):
     X, y = make_data()
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.proba(X), model.proba(X))
     assert repr(again) == repr(model)

@@ -67,7 +67,7 @@ def test_cells_of_a_set_with_folds(webkb):
     assert {row for row, beta in webkb.cells if beta == 0.9} == set(reproduce.PAPER_COSTS)
     wrong, weights = 0, []
     for X_train, y_train, X_test, y_test in data.splits():
-        model = sl1max.fit(X_train, y_train, distribution="joint", classes="independent")
+        model = sl1max.fit(X_train, y_train, distribution="joint", label_mode="independent")
         wrong += (model.predict(X_test) != y_test).sum()
         weights.append(sum(part.nnz for part in model.weights_parts()))
     cell = webkb.cells["Q1(lambda^c)", 0.5]
@@ -88,7 +88,7 @@ def test_cells_of_label_sets(reuters):
     assert cell.error == pytest.approx(100 * top_class_error(data.y_test, scores))
     assert cell.f_measure == pytest.approx(100 * optimal_f_measure(data.y_test, scores))
     # Conditional, exclusive: the posterior ranks the cells.
-    model = sl1max.fit(data.X_train, data.y_train, classes="exclusive")
+    model = sl1max.fit(data.X_train, data.y_train, label_mode="exclusive")
     f_measure = optimal_f_measure(data.y_test, model.log_proba(data.X_test))
     assert reuters.cells["Q3", 0.5].f_measure == pytest.approx(100 * f_measure)
 

@@ -26,7 +26,7 @@ def assert_same(left, right, but=()):
     for one, other in matrices:
         for name in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in (*PER_CLASS, "mass", "beta", "beta_rule", "solver", "tol", "kind", "indicator"):
+    for name in (*PER_CLASS, "mass", "beta", "beta_rule", "solver", "tol", "label_mode", "indicator"):
         if name not in but:
             np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
@@ -76,18 +76,18 @@ def test_the_objective_of_a_joint_model_adds_up():
     assert more.objective > model.objective and more.dual_gap > model.dual_gap and more.converged
 
 
-@pytest.mark.parametrize("classes", ["exclusive", "independent"])
+@pytest.mark.parametrize("label_mode", ["exclusive", "independent"])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_the_examples_twice(distribution, classes):
+def test_the_examples_twice(distribution, label_mode):
     """A class that is trained on all examples twice, which makes no difference but to beta, is as likely as before."""
-    if (distribution, classes) == ("conditional", "exclusive"):
+    if (distribution, label_mode) == ("conditional", "exclusive"):
         return
     X, y, _ = make_labels()
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0.5, beta_rule="count", tol=1e-10)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, beta=0.5, beta_rule="count", tol=1e-10)
     twice = sl1max.with_class(model, 1, np.vstack([X, X]), np.tile(y, 2) == 1, beta=1.0)
-    in_model = twice.class_prior[1] / (2 if classes == "exclusive" else 1)
+    in_model = twice.class_prior[1] / (2 if label_mode == "exclusive" else 1)
     assert in_model == pytest.approx(model.class_prior[1])
-    shift = np.log(2) if classes == "exclusive" else 0.0  # there are twice as many of it
+    shift = np.log(2) if label_mode == "exclusive" else 0.0  # there are twice as many of it
     np.testing.assert_allclose(twice.decision_function(X) - [0, shift, 0], model.decision_function(X), atol=1e-5)
 
 
@@ -133,11 +133,11 @@ def test_constant_exclusive_classes(value, says):
 
 def test_a_class_that_was_left_out(monkeypatch):
     X, y, _ = make_labels()
-    whole = sl1max.fit(X, y, classes="independent")
+    whole = sl1max.fit(X, y, label_mode="independent")
     with monkeypatch.context() as patch:
         break_classes(patch, MemoryError(), [1])
         with pytest.raises(FitError) as caught:
-            sl1max.fit(X, y, classes="independent")
+            sl1max.fit(X, y, label_mode="independent")
     assert_same(sl1max.with_class(caught.value.model, 1, X, y == 1), whole)
 
 

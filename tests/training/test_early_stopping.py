@@ -83,7 +83,7 @@ def test_error_of_a_model_some_examples_at_a_time(monkeypatch):
     X, y = rng.integers(0, 2, (50, 6)), rng.integers(0, 3, 50)
     names = np.array(["a", "b", "c"])[y]
     indicator = np.eye(3, dtype=int)[y]
-    named, numbered = sl1max.fit(X, names), sl1max.fit(X, indicator, classes="exclusive")
+    named, numbered = sl1max.fit(X, names), sl1max.fit(X, indicator, label_mode="exclusive")
     unknown = np.where(np.arange(50) % 9, names, "z")
     cases = [(named, names), (named, unknown), (numbered, indicator), (numbered, sparse.csc_array(indicator))]
     whole = [model_error(model, X, truth) for model, truth in cases]

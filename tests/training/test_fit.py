@@ -21,14 +21,14 @@ from sl1max.datasets import fetch_webkb
 @pytest.mark.parametrize("values", ["binary", "real"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_optimum(distribution, classes, beta_rule, fit_intercept, values):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_optimum(distribution, label_mode, beta_rule, fit_intercept, values):
     X, y = make_data(values=values)
     options = {"beta": 0.3, "beta_rule": beta_rule}
     model = sl1max.fit(
-        X, y, distribution=distribution, classes=classes, fit_intercept=fit_intercept, tol=TOL, **options
+        X, y, distribution=distribution, label_mode=label_mode, fit_intercept=fit_intercept, tol=TOL, **options
     )
-    optimum = reference_optima(X, one_hot(y), distribution, classes, intercept=fit_intercept, **options)
+    optimum = reference_optima(X, one_hot(y), distribution, label_mode, intercept=fit_intercept, **options)
     assert_optimal(model, optimum)
 
 
@@ -43,8 +43,8 @@ def test_two_exclusive_classes(distribution, fit_intercept):
 
 
 @pytest.mark.parametrize("multilabel", ["duplicate", "equal"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_several_labels(distribution, classes, multilabel):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_several_labels(distribution, label_mode, multilabel):
     """Rows with none, one and more labels, weighted."""
     X, y = make_data(1)
     rng = np.random.default_rng(1)
@@ -56,32 +56,32 @@ def test_several_labels(distribution, classes, multilabel):
         X,
         sparse.csr_array(Y),
         distribution=distribution,
-        classes=classes,
+        label_mode=label_mode,
         sample_weight=weight,
         tol=TOL,
         **options,
     )
-    assert_optimal(model, reference_optima(X, Y, distribution, classes, weight=weight, **options))
+    assert_optimal(model, reference_optima(X, Y, distribution, label_mode, weight=weight, **options))
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_soft_labels(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_soft_labels(distribution, label_mode):
     X, _ = make_data(2)
     Y = np.random.default_rng(2).dirichlet(np.ones(3), 60)
-    model = sl1max.fit(X, Y, distribution=distribution, classes=classes, beta=0.1, tol=TOL)
-    assert_optimal(model, reference_optima(X, Y, distribution, classes, beta=0.1))
+    model = sl1max.fit(X, Y, distribution=distribution, label_mode=label_mode, beta=0.1, tol=TOL)
+    assert_optimal(model, reference_optima(X, Y, distribution, label_mode, beta=0.1))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_offset(distribution, classes, fit_intercept):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_offset(distribution, label_mode, fit_intercept):
     X, y = make_data(3)
     offset = np.random.default_rng(3).normal(size=(60, 3))
-    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept, "tol": TOL}
+    options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept, "tol": TOL}
     model = sl1max.fit(X, y, offset=offset, **options)
-    optimum = reference_optima(X, one_hot(y), distribution, classes, offset=offset, intercept=fit_intercept)
+    optimum = reference_optima(X, one_hot(y), distribution, label_mode, offset=offset, intercept=fit_intercept)
     assert_optimal(model, optimum)
-    if (distribution, classes) != ("conditional", "exclusive"):
+    if (distribution, label_mode) != ("conditional", "exclusive"):
         per_example = sl1max.fit(X, y, offset=offset[:, 0], **options)
         repeated = sl1max.fit(X, y, offset=np.repeat(offset[:, :1], 3, axis=1), **options)
         assert_equal_models(per_example, repeated)
@@ -107,8 +107,8 @@ def test_the_scale_of_q0_does_not_matter(distribution):
 
 def test_offset_of_zero_changes_nothing():
     X, y = make_data()
-    for distribution, classes in MODELS:
-        options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    for distribution, label_mode in MODELS:
+        options = {"distribution": distribution, "label_mode": label_mode, "tol": TOL}
         plain = sl1max.fit(X, y, **options)
         assert_close_models(sl1max.fit(X, y, offset=np.zeros((60, 3)), **options), plain, X)
 
@@ -144,7 +144,7 @@ def test_count_rule_is_scikit_learns_C():
 def test_indicator_of_one_column():
     X, y = make_data(n_classes=2)
     model = sl1max.fit(X, y[:, None], tol=TOL)
-    assert model.kind == "independent" and model.weights.shape == (1, 10)
+    assert model.label_mode == "independent" and model.weights.shape == (1, 10)
     two = sl1max.fit(X, y, tol=TOL)
     np.testing.assert_allclose(model.proba(X)[:, 0], two.proba(X)[:, 1], atol=1e-6)
     assert model.objective[0] == pytest.approx(two.objective, rel=1e-9)
@@ -153,45 +153,45 @@ def test_indicator_of_one_column():
 # What must not change a model
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_weight_two_is_the_row_twice(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_weight_two_is_the_row_twice(distribution, label_mode):
     X, y = make_data()
     weight = np.random.default_rng(0).integers(0, 4, 60)
-    options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    options = {"distribution": distribution, "label_mode": label_mode, "tol": TOL}
     weighted = sl1max.fit(X, y, sample_weight=weight, **options)
     repeated = sl1max.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **options)
     assert_close_models(weighted, repeated, X)
     assert weighted.mass == repeated.mass
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_permutations(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_permutations(distribution, label_mode):
     X, y = make_data()
     rng = np.random.default_rng(0)
     rows, cols, names = rng.permutation(60), rng.permutation(10), rng.permutation(3)
-    options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    options = {"distribution": distribution, "label_mode": label_mode, "tol": TOL}
     plain = sl1max.fit(X, y, **options)
     moved = sl1max.fit(X[rows][:, cols], names[y][rows], **options)
     np.testing.assert_allclose(moved.log_proba(X[:, cols])[:, names], plain.log_proba(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_scaling(distribution, classes, beta_rule):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_scaling(distribution, label_mode, beta_rule):
     """Feature j times k, and beta_j too: the same model. The deviation sees to beta itself."""
     X, y = make_data(values="real")
     scale = 2.0 ** np.arange(-5, 5)
-    options = {"distribution": distribution, "classes": classes, "beta_rule": beta_rule, "tol": TOL}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta_rule": beta_rule, "tol": TOL}
     plain = sl1max.fit(X, y, beta=0.5, **options)
     scaled = sl1max.fit(X * scale, y, beta=0.5 * scale if beta_rule == "count" else 0.5, **options)
     np.testing.assert_allclose(scaled.objective, plain.objective, rtol=1e-9)
     np.testing.assert_allclose(scaled.weights.toarray() * scale, plain.weights.toarray(), atol=1e-4)
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_threads_give_the_same_bits(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_threads_give_the_same_bits(distribution, label_mode):
     X, y = make_data(n_samples=200, n_features=30, n_classes=8)
-    options = {"distribution": distribution, "classes": classes}
+    options = {"distribution": distribution, "label_mode": label_mode}
     alone = sl1max.fit(X, y, **options)
     for n_jobs in (1, 2, 3, -1):
         assert_equal_models(sl1max.fit(X, y, n_jobs=n_jobs, **options), alone)
@@ -201,14 +201,14 @@ def test_threads_under_a_process_backend():
     joblib = pytest.importorskip("joblib")
     X, y = make_data()
     with joblib.parallel_config("loky", n_jobs=2):
-        model = sl1max.fit(X, y, classes="independent")
-    assert_equal_models(model, sl1max.fit(X, y, classes="independent"))
+        model = sl1max.fit(X, y, label_mode="independent")
+    assert_equal_models(model, sl1max.fit(X, y, label_mode="independent"))
 
 
 def test_reports_give_the_same_bits():
     X, y = make_data()
-    for distribution, classes in MODELS:
-        options = {"distribution": distribution, "classes": classes}
+    for distribution, label_mode in MODELS:
+        options = {"distribution": distribution, "label_mode": label_mode}
         watched = sl1max.fit(X, y, callback=lambda progress: None, **options)
         assert_equal_models(watched, sl1max.fit(X, y, **options))
 
@@ -218,10 +218,10 @@ def test_reports_give_the_same_bits():
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_sequential(distribution, classes, n_classes, fit_intercept):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_sequential(distribution, label_mode, n_classes, fit_intercept):
     X, y = make_data(n_classes=n_classes)
-    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+    options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept}
     paper = sl1max.fit(X, y, solver="sequential", tol=1e-6, **options)
     fast = sl1max.fit(X, y, tol=TOL, **options)
     assert np.all(paper.converged)
@@ -232,7 +232,7 @@ def test_sequential(distribution, classes, n_classes, fit_intercept):
 
 def test_sequential_keeps_both_parts():
     X, y = make_data()
-    model = sl1max.fit(X, y, classes="independent", solver="sequential", beta_rule="count")
+    model = sl1max.fit(X, y, label_mode="independent", solver="sequential", beta_rule="count")
     lam_1, lam_0 = model.weights_parts()
     assert lam_1.nnz > 0 and lam_0.nnz > 0
     np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
@@ -243,10 +243,10 @@ def test_sequential_keeps_both_parts():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_warm_start_at_the_optimum(distribution, classes, fit_intercept, n_classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_warm_start_at_the_optimum(distribution, label_mode, fit_intercept, n_classes):
     X, y = make_data(n_classes=n_classes)
-    options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+    options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept}
     model = sl1max.fit(X, y, tol=1e-9, **options)
     assert np.all(model.n_iter > 0)
     again = sl1max.fit(X, y, tol=1e-7, warm_start=model, **options)
@@ -256,8 +256,8 @@ def test_warm_start_at_the_optimum(distribution, classes, fit_intercept, n_class
 
 def test_warm_start_elsewhere():
     X, y = make_data()
-    for distribution, classes in MODELS:
-        options = {"distribution": distribution, "classes": classes, "tol": TOL}
+    for distribution, label_mode in MODELS:
+        options = {"distribution": distribution, "label_mode": label_mode, "tol": TOL}
         start = sl1max.fit(X, y, beta=0.05, **options)
         beta = np.full(10, 0.5)
         beta[0] = np.inf
@@ -271,7 +271,7 @@ def test_warm_start_elsewhere():
 def test_callback():
     X, y = make_data()
     seen = []
-    model = sl1max.fit(X, y, classes="independent", tol=TOL, callback=seen.append)
+    model = sl1max.fit(X, y, label_mode="independent", tol=TOL, callback=seen.append)
     assert {progress.class_label for progress in seen} == {0, 1, 2}
     for c in range(3):
         own = [progress for progress in seen if progress.class_label == c]
@@ -291,7 +291,7 @@ def test_callback_stops(n_jobs):
         model = sl1max.fit(
             X,
             y,
-            classes="independent",
+            label_mode="independent",
             tol=TOL,
             n_jobs=n_jobs,
             callback=lambda progress: progress.class_label == 1,
@@ -308,12 +308,12 @@ def test_error_in_callback(n_jobs):
         raise RuntimeError("from the callback")
 
     with pytest.raises(RuntimeError, match="from the callback"):
-        sl1max.fit(X, y, classes="independent", n_jobs=n_jobs, callback=fail)
+        sl1max.fit(X, y, label_mode="independent", n_jobs=n_jobs, callback=fail)
 
 
 def test_verbose(capsys):
     X, y = make_data()
-    sl1max.fit(X, y, classes="independent", verbose=1)
+    sl1max.fit(X, y, label_mode="independent", verbose=1)
     captured = capsys.readouterr()
     lines = captured.err.splitlines()
     assert captured.out == ""
@@ -334,27 +334,27 @@ def test_convergence_warning():
     assert not model.converged
     assert "not converged" in repr(model)
     with pytest.warns(sl1max.ConvergenceWarning, match=r"^sl1max.fit did not converge for 3 of 3 classes, the worst"):
-        sl1max.fit(X, y, classes="independent", max_iter=1, tol=1e-14)
+        sl1max.fit(X, y, label_mode="independent", max_iter=1, tol=1e-14)
 
 
 @pytest.mark.parametrize("distribution", ["conditional", "joint"])
-@pytest.mark.parametrize("classes", ["exclusive", "independent"])
-def test_separable_without_penalty(distribution, classes):
+@pytest.mark.parametrize("label_mode", ["exclusive", "independent"])
+def test_separable_without_penalty(distribution, label_mode):
     X, y = make_data()
     X[:, :3] = one_hot(y)
     with pytest.warns(sl1max.ConvergenceWarning, match="Separable data have no optimum where beta is 0"):
-        model = sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0, max_iter=3, tol=1e-12)
+        model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, beta=0, max_iter=3, tol=1e-12)
     assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
     assert np.isfinite(model.objective).all()
     assert (model.predict(X) == y).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("distribution, classes", MODELS)
-def test_web_pages_to_eight_digits(distribution, classes):
+@pytest.mark.parametrize("distribution, label_mode", MODELS)
+def test_web_pages_to_eight_digits(distribution, label_mode):
     """4,199 pages, 23,744 words, 4 classes: every model to a relative gap of 1e-8, its constraints met."""
     data = fetch_webkb()
-    model = sl1max.fit(data.X_train, data.y_train, distribution=distribution, classes=classes, tol=1e-8)
+    model = sl1max.fit(data.X_train, data.y_train, distribution=distribution, label_mode=label_mode, tol=1e-8)
     assert np.all(model.converged)
     assert np.all(model.dual_gap <= 1e-8 * model.objective_zero)
     table = sl1max.constraints(model, data.X_train, data.y_train, label=model.classes[0])
@@ -375,7 +375,7 @@ def test_interruption():
         timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            sl1max.fit(X, y, classes="independent", beta=0.01, tol=1e-9, n_jobs=n_jobs)
+            sl1max.fit(X, y, label_mode="independent", beta=0.01, tol=1e-9, n_jobs=n_jobs)
         assert_equal_models(sl1max.fit(*small), expected)
 
 
@@ -410,5 +410,5 @@ def test_gap_that_overflows_is_infinite():
     y, weight, offset, X = rows[:, :1], rows[:, 1], rows[:, 2], rows[:, 3:]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sl1max.ConvergenceWarning)
-        model = sl1max.fit(X, y, classes="independent", beta=0.127, sample_weight=weight, offset=offset, tol=1e-9)
+        model = sl1max.fit(X, y, label_mode="independent", beta=0.127, sample_weight=weight, offset=offset, tol=1e-9)
     assert (model.dual_gap >= 0).all()

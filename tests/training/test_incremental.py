@@ -10,9 +10,9 @@ import sl1max
 from sl1max._core import _solver
 
 MODELS = [
-    (distribution, classes)
+    (distribution, label_mode)
     for distribution in ("conditional", "joint", "class-conditional")
-    for classes in ("exclusive", "independent")
+    for label_mode in ("exclusive", "independent")
 ]
 TOL = 1e-8
 
@@ -38,19 +38,19 @@ def assert_same_model(model, other, tol=TOL):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
 class TestEveryModel:
-    def test_steps_to_the_model_of_fit(self, distribution, classes, fit_intercept):
+    def test_steps_to_the_model_of_fit(self, distribution, label_mode, fit_intercept):
         _, X, y = make_data()
-        options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+        options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept}
         solver = sl1max.Solver(sl1max.Problem(X, y, **options), tol=TOL)
         while solver.step() == "running":
             assert np.any(solver.dual_gap > TOL * np.abs(solver.result().objective_zero))
         assert_same_model(solver.result(), sl1max.fit(X, y, tol=TOL, **options))
 
-    def test_changes_lead_to_the_model_of_fit(self, distribution, classes, fit_intercept):
+    def test_changes_lead_to_the_model_of_fit(self, distribution, label_mode, fit_intercept):
         rng, X, y = make_data(values="unit")
-        options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+        options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept}
         solver = sl1max.Solver(sl1max.Problem(X, y, **options), tol=TOL)
         run(solver)
         weight = rng.random(len(y)) + 0.1
@@ -64,9 +64,9 @@ class TestEveryModel:
         assert_same_model(run(solver), expected)
         assert solver.result().beta == 0.2
 
-    def test_weight_zero_leaves_examples_out(self, distribution, classes, fit_intercept):
+    def test_weight_zero_leaves_examples_out(self, distribution, label_mode, fit_intercept):
         _, X, y = make_data()
-        options = {"distribution": distribution, "classes": classes, "fit_intercept": fit_intercept}
+        options = {"distribution": distribution, "label_mode": label_mode, "fit_intercept": fit_intercept}
         options |= {"beta_rule": "count", "beta": 0.3}
         half = np.arange(len(y)) % 2
         solver = sl1max.Solver(sl1max.Problem(X, y, **options), tol=TOL)
@@ -76,9 +76,9 @@ class TestEveryModel:
         solver.reweight(None)
         assert_same_model(run(solver), sl1max.fit(X, y, tol=TOL, **options))
 
-    def test_the_weights_are_kept(self, distribution, classes, fit_intercept):
+    def test_the_weights_are_kept(self, distribution, label_mode, fit_intercept):
         _, X, y = make_data(values="unit")
-        problem = sl1max.Problem(X, y, distribution=distribution, classes=classes, fit_intercept=fit_intercept)
+        problem = sl1max.Problem(X, y, distribution=distribution, label_mode=label_mode, fit_intercept=fit_intercept)
         solver = sl1max.Solver(problem, tol=1e-6)
         run(solver)
         before, n_iter = solver.weights("c").copy(), np.sum(solver.n_iter)
@@ -91,14 +91,14 @@ class TestEveryModel:
         assert_array_equal(solver.weights("c"), before)
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_an_example_without_weight_is_not_heard_however_loud(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_an_example_without_weight_is_not_heard_however_loud(distribution, label_mode):
     """Its score would leave nothing of the others' weights."""
     _, X, y = make_data(values="unit")
     X[0] = 1e4 * np.sign(np.arange(X.shape[1]) % 2 - 0.5)
     weight = np.ones(len(y))
     weight[0] = 0
-    options = {"distribution": distribution, "classes": classes, "beta_rule": "count", "sample_weight": weight}
+    options = {"distribution": distribution, "label_mode": label_mode, "beta_rule": "count", "sample_weight": weight}
     solver = sl1max.Solver(sl1max.Problem(X, y, **options), tol=1e-6)
     assert_same_model(run(solver), sl1max.fit(X, y, tol=1e-6, **options), tol=1e-6)
 
@@ -106,10 +106,10 @@ def test_an_example_without_weight_is_not_heard_however_loud(distribution, class
 def test_soft_labels():
     rng, X, _ = make_data()
     shares, other = rng.dirichlet(np.ones(3), size=(2, len(X)))
-    solver = sl1max.Solver(sl1max.Problem(X, shares, classes="exclusive", beta=0.2), tol=TOL)
+    solver = sl1max.Solver(sl1max.Problem(X, shares, label_mode="exclusive", beta=0.2), tol=TOL)
     run(solver)
     solver.set_target(other)
-    assert_same_model(run(solver), sl1max.fit(X, other, classes="exclusive", beta=0.2, tol=TOL))
+    assert_same_model(run(solver), sl1max.fit(X, other, label_mode="exclusive", beta=0.2, tol=TOL))
     assert solver.result().indicator
 
 
@@ -130,11 +130,11 @@ def test_offset_stays():
     assert_same_model(run(solver), sl1max.fit(X, y, offset=offset, sample_weight=weight, tol=TOL))
 
 
-@pytest.mark.parametrize(("distribution", "classes"), MODELS)
-def test_another_offset(distribution, classes):
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_another_offset(distribution, label_mode):
     rng, X, y = make_data()
     first, second = rng.normal(size=(2, len(y), 3))
-    options = {"distribution": distribution, "classes": classes}
+    options = {"distribution": distribution, "label_mode": label_mode}
     solver = sl1max.Solver(sl1max.Problem(X, y, offset=first, **options), tol=TOL)
     run(solver)
     solver.set_offset(second)
@@ -147,10 +147,10 @@ def test_unlabelled_examples_wait_for_their_labels():
     rng, X, _ = make_data()
     shares = rng.dirichlet(np.ones(3), size=len(X))
     some = shares * (np.arange(len(X)) % 2)[:, None]
-    solver = sl1max.Solver(sl1max.Problem(X, some, classes="exclusive"), tol=TOL)
-    assert_same_model(run(solver), sl1max.fit(X[1::2], some[1::2], classes="exclusive", tol=TOL))
+    solver = sl1max.Solver(sl1max.Problem(X, some, label_mode="exclusive"), tol=TOL)
+    assert_same_model(run(solver), sl1max.fit(X[1::2], some[1::2], label_mode="exclusive", tol=TOL))
     solver.set_target(shares)
-    assert_same_model(run(solver), sl1max.fit(X, shares, classes="exclusive", tol=TOL))
+    assert_same_model(run(solver), sl1max.fit(X, shares, label_mode="exclusive", tol=TOL))
 
 
 def test_a_constant_class_comes_to_life_and_back():
@@ -177,7 +177,7 @@ def test_a_rare_class_among_very_many_examples(monkeypatch, distribution):
     monkeypatch.setattr(_solver, "MANY_ROWS", 1)
     rng, X, y = make_data(n_samples=300)
     y[:] = np.where(np.arange(300) < 6, "a", "b")
-    options = {"distribution": distribution, "classes": "independent"}
+    options = {"distribution": distribution, "label_mode": "independent"}
     solver = sl1max.Solver(sl1max.Problem(sparse.csc_array(X), y, **options), tol=TOL)
     assert_same_model(run(solver), sl1max.fit(X, y, tol=TOL, **options))
     weight = rng.random(len(y)) + 0.1
@@ -230,13 +230,13 @@ def test_a_result_is_not_changed_by_later_steps():
 def test_the_callers_arrays_are_left_alone():
     _, X, y = make_data()
     shares = np.eye(3)[np.unique(y, return_inverse=True)[1]]
-    solver = sl1max.Solver(sl1max.Problem(X, shares, classes="exclusive"), tol=TOL)
+    solver = sl1max.Solver(sl1max.Problem(X, shares, label_mode="exclusive"), tol=TOL)
     before = run(solver)
     kept = shares.copy()
     shares[:] = 1 / 3  # after the fact: the solver has its own
     solver.reweight(np.ones(len(y)))
     assert_same_model(run(solver), before)
-    assert_same_model(before, sl1max.fit(X, kept, classes="exclusive", tol=TOL))
+    assert_same_model(before, sl1max.fit(X, kept, label_mode="exclusive", tol=TOL))
 
 
 class TestNoCopies:
@@ -260,15 +260,15 @@ class TestNoCopies:
         X = np.asfortranarray(rng.random((len(y), 4)))
         assert np.shares_memory(sl1max.Problem(X, y)._data.matrix, X)
 
-    @pytest.mark.parametrize(("distribution", "classes"), MODELS)
-    def test_weights_are_a_view(self, distribution, classes):
+    @pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+    def test_weights_are_a_view(self, distribution, label_mode):
         _, X, y = make_data()
-        solver = sl1max.Solver(sl1max.Problem(X, y, distribution=distribution, classes=classes), tol=TOL)
+        solver = sl1max.Solver(sl1max.Problem(X, y, distribution=distribution, label_mode=label_mode), tol=TOL)
         view = solver.weights("b")
         assert not view.any() and not view.flags.writeable
         model = run(solver)
         assert view.any() and np.shares_memory(view, solver.weights("b"))
-        if classes == "exclusive" or distribution == "conditional":
+        if label_mode == "exclusive" or distribution == "conditional":
             assert_array_equal(view, model.weights[[1]].toarray().ravel())
         solver.set_beta(1.0)
         assert np.shares_memory(view, solver.weights("b"))
