@@ -66,7 +66,7 @@ class MaxentClassifierCV(MaxentPredictor):
         Its place in ``cv_results_``.
     cv_results_ : dict of arrays
         A column for each key, a row for each combination, as in scikit-learn's GridSearchCV: ``"params"``,
-        ``"param_beta"``, ``"param_distribution"``, ``"param_classes"``, ``"split0_test_score"`` and so on,
+        ``"param_beta"``, ``"param_distribution"``, ``"param_label_mode"``, ``"split0_test_score"`` and so on,
         ``"mean_test_score"``, ``"std_test_score"``, ``"rank_test_score"``, ``"mean_fit_time"``,
         ``"mean_n_nonzero"``.
     n_splits_ : int
