@@ -327,10 +327,10 @@ def test_top_features_refuses_options(options, message):
 
 
 @pytest.mark.parametrize("values", ["binary", "real"])
-@pytest.mark.parametrize(("distribution", "classes"), CASES)
-def test_explanation_sums_to_the_score(distribution, classes, values):
+@pytest.mark.parametrize(("distribution", "label_mode"), CASES)
+def test_explanation_sums_to_the_score(distribution, label_mode, values):
     X, y = make_data(values=values)
-    model = sl1max.fit(X, y, distribution=distribution, classes=classes, beta=0.1)
+    model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, beta=0.1)
     decision = model.decision_function(X)
     for i in range(5):
         for label in (0, 2):
