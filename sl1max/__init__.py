@@ -52,6 +52,7 @@ _LAZY = {
     "MaxentClassifierCV": "sl1max.estimators._maxent_cv",
     "MaxentDensity": "sl1max.estimators._density",
     "MomentModel": "sl1max.training._moments",
+    "NonzeroSelector": "sl1max.estimators._selection",
     "OutputCodeClassifier": "sl1max.estimators._output_codes",
     "Table": "sl1max.model._explain",
     "constraints": "sl1max.training._constraints",

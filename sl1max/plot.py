@@ -314,6 +314,60 @@ def plot_reject(
     return ax
 
 
+def plot_cv(search: Any, *, ax: Axes | None = None) -> Axes:
+    """The scores of a cross-validation against beta, with the chosen one.
+
+    Parameters
+    ----------
+    search : MaxentClassifierCV
+        Fitted.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure unless given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line for each model tried, with a band of one standard error. For a single model the axis on top counts
+        nonzero weights, the mean over the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sl1max import MaxentClassifierCV
+    >>> from sl1max.plot import plot_cv
+    >>> X = np.random.default_rng(0).integers(0, 2, (100, 8))
+    >>> ax = plot_cv(MaxentClassifierCV(betas=[1, 0.5, 0.1], cv=3).fit(X, X[:, 0] + X[:, 1] * X[:, 2]))
+    >>> ax.get_ylabel()
+    'score, mean over 3 folds'
+    """
+    results = search.cv_results_
+    betas = np.asarray(results["param_beta"], float)
+    if (betas <= 0).any():
+        raise ValueError("plot_cv: the scale of beta is logarithmic: leave out beta = 0")
+    others = [name for name in results["params"][0] if name != "beta"]
+    models = [tuple(row[name] for name in others) for row in results["params"]]
+    error = results["std_test_score"] / np.sqrt(max(search.n_splits_ - 1, 1))
+    ax = _axes(ax, (6.0, 3.8))
+    distinct = list(dict.fromkeys(models))
+    for k, model in enumerate(distinct):
+        rows = np.array([one == model for one in models])
+        mean, style = results["mean_test_score"][rows], _style(k)
+        label = ", ".join(map(str, model))
+        ax.plot(betas[rows], mean, marker="o", markersize=3.5, label=label, **style)
+        low, high = mean - error[rows], mean + error[rows]
+        ax.fill_between(betas[rows], low, high, color=style["color"], alpha=0.15, linewidth=0)
+    chosen = f"chosen: {search.beta_:.3g}"
+    ax.axvline(search.beta_, color="black", linewidth=0.9, linestyle=":", label=chosen)
+    _scale_of_betas(ax, betas)
+    if len(distinct) == 1:
+        _count_on_top(ax, betas, np.rint(results["mean_n_nonzero"]).astype(int))
+    ax.set_xlabel(r"strength of the regularisation $\beta$")
+    ax.set_ylabel(f"score, mean over {search.n_splits_} folds")
+    ax.legend(frameon=False, fontsize=SMALL)
+    _tidy(ax)
+    return ax
+
+
 # Pieces
 
 

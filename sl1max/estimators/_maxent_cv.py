@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import time
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from sl1max.training._fit import prepare
 from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
 
 SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel", "class_weight")
+SELECTIONS = ("best", "one_standard_error")
 
 
 class MaxentClassifierCV(MaxentPredictor):
@@ -47,6 +49,9 @@ class MaxentClassifierCV(MaxentPredictor):
     scoring : str or callable, optional
         The name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; the greater, the better. If not
         given: the accuracy. Sample weights are passed to the score, except if it is a callable.
+    selection : {"best", "one_standard_error"}
+        "best": the beta of the best mean score. "one_standard_error": the largest beta, for the same model, whose mean
+        score is at most one standard error of the best one below it: fewer weights at no measurable loss.
     cv : int, splitter or iterable, optional
         Folds: five if not given, stratified if y is a vector of labels.
     n_jobs : int, optional
@@ -64,6 +69,8 @@ class MaxentClassifierCV(MaxentPredictor):
         Its mean score.
     best_index_ : int
         Its place in ``cv_results_``.
+    standard_error_ : float
+        Standard error of the best mean score over the folds.
     cv_results_ : dict of arrays
         A column for each key, a row for each combination, as in scikit-learn's GridSearchCV: ``"params"``,
         ``"param_beta"``, ``"param_distribution"``, ``"param_label_mode"``, ``"split0_test_score"`` and so on,
@@ -75,6 +82,15 @@ class MaxentClassifierCV(MaxentPredictor):
         Those of the winner trained on all examples, as in `MaxentClassifier`.
     n_features_in_, feature_names_in_ :
         As in `MaxentClassifier`.
+
+    Warns
+    -----
+    UserWarning
+        The best mean score is that of the smallest beta tried, or of the largest one given: extend the grid.
+
+    See Also
+    --------
+    sl1max.plot.plot_cv : The scores against beta.
 
     Examples
     --------
@@ -102,6 +118,7 @@ class MaxentClassifierCV(MaxentPredictor):
         multilabel="duplicate",
         class_weight=None,
         scoring=None,
+        selection="best",
         cv=None,
         n_jobs=None,
         verbose=0,
@@ -117,6 +134,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.multilabel = multilabel
         self.class_weight = class_weight
         self.scoring = scoring
+        self.selection = selection
         self.cv = cv
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -139,6 +157,10 @@ class MaxentClassifierCV(MaxentPredictor):
         MaxentClassifierCV
             Itself.
         """
+        if self.selection not in SELECTIONS:
+            raise ValueError(
+                f"selection={self.selection!r} is unknown: it must be one of {', '.join(map(repr, SELECTIONS))}"
+            )
         X, y = self._read_training_set(X, y, sample_weight)
         X = X.tocsr() if sparse.issparse(X) else X
         split_params, score_params = self._route(sample_weight, params)
@@ -197,11 +219,34 @@ class MaxentClassifierCV(MaxentPredictor):
             "mean_fit_time": times.mean(axis=1),
             "mean_n_nonzero": n_nonzero.mean(axis=1),
         }
-        self.best_index_ = int(comparable.argmax())
+        best = int(comparable.argmax())
+        self.standard_error_ = float(scores[best].std(ddof=1) / np.sqrt(n_splits)) if n_splits > 1 else 0.0
+        ends = np.cumsum([len(betas) for betas in grids])
+        k = int(np.searchsorted(ends, best, side="right"))
+        grid = slice(int(ends[k] - len(grids[k])), int(ends[k]))  # the candidates of the best model
+        if self.selection == "one_standard_error":
+            enough = comparable[grid] >= comparable[best] - self.standard_error_
+            best = grid.start + int(enough.argmax())  # betas descend
+        else:
+            self._warn_at_the_end(best, grid)
+        self.best_index_ = best
         self.best_params_ = params[self.best_index_]
         self.beta_ = self.best_params_["beta"]
         self.best_score_ = float(mean[self.best_index_])
         self.n_splits_ = n_splits
+
+    def _warn_at_the_end(self, best, grid):
+        """Say that a beta outside of the grid may be better."""
+        given = not isinstance(self.betas, numbers.Integral)  # else all weights are zero at the largest one
+        beta = self.cv_results_["param_beta"][best]
+        if grid.stop - grid.start > 1 and (best == grid.stop - 1 or (best == grid.start and given)):
+            end, other = ("smallest", "smaller") if best == grid.stop - 1 else ("largest", "larger")
+            warnings.warn(
+                f"The best beta, {beta:.4g}, is the {end} of those tried: a {other} one may be better. Give `betas` "
+                "that go further",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def score(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> float:
         """The score that ``scoring`` names, on other examples.
