@@ -241,3 +241,15 @@ def test_top_features_by_effect_of_an_estimator():
     effects = classifier.top_features(1, 5, by="effect", against=0, X=X)["effect"]
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], np.sort(effects))
     assert ax.get_title() == "class 1 against 0"
+
+
+def test_scores_of_a_cross_validation():
+    X, y = make_data()
+    search = sl1max.MaxentClassifierCV(betas=8, cv=3, scoring="neg_log_loss").fit(X, y)
+    ax = plot.plot_cv(search)
+    results = search.cv_results_
+    expected = np.column_stack([results["param_beta"], results["mean_test_score"]])
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), expected)
+    assert ax.lines[1].get_xdata()[0] == search.beta_
+    two = sl1max.MaxentClassifierCV(betas=[1.0, 0.5, 0.1], cv=3, distribution=["joint", "conditional"]).fit(X, y)
+    assert len(plot.plot_cv(two).collections) == 2

@@ -1,5 +1,7 @@
 """Beta paths, and the choice of beta by cross-validation."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -201,3 +203,39 @@ def test_weights_groups_and_routing():
     np.testing.assert_array_equal(routed.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"])
     with pytest.raises(TypeError, match="fit takes colour only with metadata routing enabled"):
         search.fit(X, y, colour=groups)
+
+
+# One standard error, ends of the grid
+
+
+def test_one_standard_error_takes_the_largest_beta_that_is_good_enough():
+    X, y = make_data(seed=3, n_samples=300)
+    options = {"betas": 15, "cv": 5, "scoring": "neg_log_loss", "label_mode": ["independent", "exclusive"]}
+    best = MaxentClassifierCV(**options).fit(X, y)
+    sparse_one = MaxentClassifierCV(selection="one_standard_error", **options).fit(X, y)
+    results = best.cv_results_
+    scores = np.array([results[f"split{k}_test_score"][best.best_index_] for k in range(5)])
+    assert best.standard_error_ == pytest.approx(scores.std(ddof=1) / np.sqrt(5))
+    same = results["param_label_mode"] == best.best_params_["label_mode"]
+    enough = results["mean_test_score"] >= best.best_score_ - best.standard_error_
+    assert sparse_one.beta_ == results["param_beta"][same & enough].max() > best.beta_
+    assert sparse_one.best_params_["label_mode"] == best.best_params_["label_mode"]
+    assert sparse_one.model_.weights.nnz < best.model_.weights.nnz
+    assert sparse_one.best_score_ == results["mean_test_score"][sparse_one.best_index_]
+
+
+def test_a_best_beta_at_the_end_of_the_grid_is_said():
+    X, y = make_data(n_samples=300)
+    with pytest.warns(UserWarning, match="is the smallest of those tried"):
+        MaxentClassifierCV(betas=[20, 10, 1], scoring="neg_log_loss").fit(X, y)
+    with pytest.warns(UserWarning, match="is the largest of those tried"):
+        MaxentClassifierCV(betas=[0.5, 1e-3, 1e-4], scoring="neg_log_loss").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        MaxentClassifierCV(betas=[1.0]).fit(X, y)
+        MaxentClassifierCV(betas=12, scoring="neg_log_loss").fit(X, y)
+
+
+def test_selection_is_checked():
+    with pytest.raises(ValueError, match="selection='first' is unknown"):
+        MaxentClassifierCV(selection="first").fit(*make_data())
