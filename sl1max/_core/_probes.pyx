@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _step, _workset
+from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _step, _working_set
 from sl1max._core._types cimport column_t, columns_t, idx_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
@@ -65,7 +65,7 @@ def minimise_quadratic(double slope, double curvature, double beta, double lam):
 
 def kth_largest(values, ptr_t k):
     cdef double[::1] scratch = np.array(values, np.float64)
-    return _workset.kth_largest(&scratch[0], scratch.shape[0], k)
+    return _working_set.kth_largest(&scratch[0], scratch.shape[0], k)
 
 
 def exp_all(values):
@@ -265,7 +265,7 @@ cdef class State:
         """The Hessian at the given coordinates, ascending, formed n times over; empirical means count as zero."""
         cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, k, _repeat
         cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
-        cdef _workset.workset_t work
+        cdef _working_set.workset_t work
         cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
         cdef ptr_t[::1] own = np.array(coords)
         cdef idx_t[::1] row_start = np.empty(m + 1, np.int32), row_end = np.empty(m, np.int32)
@@ -276,15 +276,15 @@ cdef class State:
         self.state.flow = &flow[0]
         self.problem.emp_mean = &emp_mean[0]
         work.size = size
-        cdef bint done = _workset.reserve_vectors(&work, size)
+        cdef bint done = _working_set.reserve_vectors(&work, size)
         with nogil:
             for _repeat in range(n):
                 done = done and _hessian.form_hessian(&self.problem, &self.state, &work, coupled, precision)
         if not done:
             raise MemoryError
         for k in range(size * size):
-            hessian[k // size, k % size] = _workset.hessian_at(&work, k // size, k % size)
-        _workset.release(&work)
+            hessian[k // size, k % size] = _working_set.hessian_at(&work, k // size, k % size)
+        _working_set.release(&work)
         return np.asarray(hessian)
 
     def log_z(self):

@@ -31,7 +31,7 @@ from sl1max._core._types cimport (
     CONVERGED, IN_USE, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t,
     state_t, status_t,
 )
-from sl1max._core._workset cimport release, select_working_set, workset_t
+from sl1max._core._working_set cimport release, select_working_set, workset_t
 
 # Rows from which on a flow outgrows the caches, and prices are taken by rows. Of 938,455 rows with 17 million nonzeros
 # that is 20 ms instead of 28 when all rows differ, and next to nothing when few do.

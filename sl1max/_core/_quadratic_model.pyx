@@ -12,7 +12,7 @@ from sl1max._core._normalizer cimport interrupted
 from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._step cimport minimise_quadratic, penalty_change
 from sl1max._core._types cimport idx_t, problem_t, ptr_t, state_t
-from sl1max._core._workset cimport MAX_FACTOR, add_hessian_row, hessian_at, reserve_face, workset_t
+from sl1max._core._working_set cimport MAX_FACTOR, add_hessian_row, hessian_at, reserve_face, workset_t
 
 
 cdef extern from *:
@@ -38,7 +38,7 @@ cdef extern from *:
     const double MAX_FACE_WORK "SL1MAX_MAX_FACE_WORK"
 
 
-cdef inline double model_sweep(const problem_t* problem, state_t* state, workset_t* work, double least) noexcept nogil:
+cdef double model_sweep(const problem_t* problem, state_t* state, workset_t* work, double least) noexcept nogil:
     """Minimise the model over each slot in turn, but those that would gain less than the least; returns the decrease.
 
     To find out costs a slot nothing, and to go there a row of the Hessian.
@@ -66,16 +66,14 @@ cdef inline double model_sweep(const problem_t* problem, state_t* state, workset
     return decrease
 
 
-cdef inline bint is_active(const problem_t* problem, const state_t* state, const workset_t* work,
-                           ptr_t slot) noexcept nogil:
+cdef bint is_active(const problem_t* problem, const state_t* state, const workset_t* work, ptr_t slot) noexcept nogil:
     """Whether the slot has a weight, or none to pay for."""
     cdef ptr_t k = work.coords[slot]
     return hessian_at(work, slot, slot) > 0.0 and (
         state.lam[k] + work.step[slot] != 0.0 or problem.beta[k] == 0.0)
 
 
-cdef inline void order_face(const problem_t* problem, const state_t* state, workset_t* work,
-                            ptr_t size) noexcept nogil:
+cdef void order_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t size) noexcept nogil:
     """List the active slots so that those which may leave come last: what stands before a leaver stays factored."""
     cdef ptr_t slot, rank
     cdef double total = 0.0, n_weights = 1.0, lam
@@ -96,8 +94,7 @@ cdef inline void order_face(const problem_t* problem, const state_t* state, work
                     work.n_active += 1
 
 
-cdef inline void update_face(const problem_t* problem, const state_t* state, workset_t* work,
-                             ptr_t size) noexcept nogil:
+cdef void update_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t size) noexcept nogil:
     """Strike the slots that are active no more from the list, and add the new ones at its end."""
     cdef ptr_t a, slot, n_kept = 0
     for a in range(work.n_active):
@@ -116,8 +113,7 @@ cdef inline void update_face(const problem_t* problem, const state_t* state, wor
             work.n_active += 1
 
 
-cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t* work,
-                             ptr_t size) noexcept nogil:
+cdef void factor_face(const problem_t* problem, state_t* state, workset_t* work, ptr_t size) noexcept nogil:
     """The Hessian's rows and columns at the active slots: above the diagonal as they are, below it their factor."""
     cdef ptr_t a, b, start = work.n_factored, done = start - start % 2
     for a in range(work.n_active):
@@ -131,8 +127,8 @@ cdef inline void factor_face(const problem_t* problem, state_t* state, workset_t
     state.counters.nonzeros += work.n_active * work.n_active * ((work.n_active - start) // 8)
 
 
-cdef inline double move_on_face(const problem_t* problem, const state_t* state, workset_t* work,
-                                ptr_t stride, double length) noexcept nogil:
+cdef double move_on_face(const problem_t* problem, const state_t* state, workset_t* work, ptr_t stride,
+                         double length) noexcept nogil:
     """face_direction = length * face_step, weights stopped at zero; returns the change of the model."""
     cdef ptr_t size = work.n_active, a, k
     cdef double lam, delta, change = 0.0
@@ -154,7 +150,7 @@ cdef inline double move_on_face(const problem_t* problem, const state_t* state, 
     return change
 
 
-cdef inline double first_zero(const problem_t* problem, const state_t* state, const workset_t* work) noexcept nogil:
+cdef double first_zero(const problem_t* problem, const state_t* state, const workset_t* work) noexcept nogil:
     """The length at which face_step takes the first penalised weight to zero; more than 1 if none gets there."""
     cdef ptr_t a, k
     cdef double lam, first = 2.0
@@ -166,7 +162,7 @@ cdef inline double first_zero(const problem_t* problem, const state_t* state, co
     return first
 
 
-cdef inline double minimise_face(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+cdef double minimise_face(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
     """Newton's step for the model on the active slots, cut where it would not decrease it; returns the decrease."""
     cdef ptr_t size = work.size, a, slot, k
     cdef double length = 1.0, first, change, lam
@@ -203,15 +199,14 @@ cdef inline double minimise_face(const problem_t* problem, state_t* state, works
     return -change
 
 
-cdef inline bint may_factor(const workset_t* work, ptr_t n_faces, double precision) noexcept nogil:
+cdef bint may_factor(const workset_t* work, ptr_t n_faces, double precision) noexcept nogil:
     """Whether one more Cholesky factor pays: one where precision is called for, and many while they are small."""
     cdef double size = work.n_active
     return precision < FACE_PRECISION and (
         n_faces == 0 or (n_faces <= MAX_FACES and n_faces * size * size * size < MAX_FACE_WORK))
 
 
-cdef inline void minimise_model(const problem_t* problem, state_t* state, workset_t* work,
-                                double precision) noexcept nogil:
+cdef void minimise_model(const problem_t* problem, state_t* state, workset_t* work, double precision) noexcept nogil:
     """step = argmin slope @ d + d @ hessian @ d / 2 + beta @ |lam + d|; product = hessian @ step.
 
     Sweeps, until one adds less than precision of the whole decrease. Along directions in which the model is flat they
