@@ -58,7 +58,7 @@ _LAZY = {
     "constraints": "sl1max.training._constraints",
     "fit_moments": "sl1max.training._moments",
     "load": "sl1max.model._model",
-    "make_classifier": "sl1max.estimators._learners",
+    "get_learner": "sl1max.estimators._learners",
     "report": "sl1max._report",
     "with_class": "sl1max.training._class_editing",
     "without_class": "sl1max.training._class_editing",

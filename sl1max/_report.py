@@ -114,9 +114,9 @@ class Evaluation:
     """
 
     def __init__(self, model: Model, X: Matrix, y: Matrix):
-        self.is_sets = model.indicator and model.label_mode == "independent"
+        self.is_sets = model.trained_on_indicator and model.label_mode == "independent"
         self.log_proba = model.log_proba(X) if self.is_sets else model.log_posterior(X)
-        self.labels = None if model.indicator else model.classes
+        self.labels = None if model.trained_on_indicator else model.classes
         self.y = y if sparse.issparse(y) else np.asarray(y)
         self.error = metrics.top_class_error(self.y, self.log_proba, labels=self.labels)
         self.truth = _indicator(self.y, model)
@@ -193,7 +193,7 @@ def _summary(model, X, tested):
         ("Classes", model.n_classes),
         ("Features", f"{model.n_features:,}, of which {used:,} are used"),
         ("Nonzero weights", f"{n_weights:,} of {n_cells:,} ({n_weights / n_cells:.2%})"),
-        ("Training examples, or their total weight", f"{model.mass:,.6g}"),
+        ("Training examples, or their total weight", f"{model.total_weight:,.6g}"),
         ("Regularisation", f"beta {_beta(model)}, rule “{model.beta_rule}”"),
         ("Solver", f"{model.solver}, {np.sum(model.n_iter):,} iterations"),
     ]
@@ -317,7 +317,7 @@ def _confidence(tested):
 
 def _mistakes(model, X, names, tested):
     """The section of the most confident mistakes, if there are any; of label vectors only."""
-    if model.indicator:
+    if model.trained_on_indicator:
         return []
     wrong = np.asarray(tested.truth.multiply(tested.predicted).sum(axis=1)).ravel() == 0
     confident = np.where(wrong, tested.log_proba.max(axis=1), -np.inf)

@@ -27,10 +27,19 @@ def make_data(seed=0, n_samples=60, n_features=10, n_classes=3, values="binary")
     return (np.minimum(X, 1) if values == "binary" else X), y
 
 
-def reference_optima(X, Y, distribution, label_mode, *, weight=None, multilabel="duplicate", offset=None, **options):
+def reference_optima(
+    X, Y, distribution, label_mode, *, weight=None, multilabel_weighting="duplicate", offset=None, **options
+):
     """The least objective, by the slow twin: one number, or one per class."""
     twins = ref.model_twins(
-        X, Y, distribution, label_mode, sample_weight=weight, multilabel=multilabel, offset=offset, **options
+        X,
+        Y,
+        distribution,
+        label_mode,
+        sample_weight=weight,
+        multilabel_weighting=multilabel_weighting,
+        offset=offset,
+        **options,
     )
     optima = [ref.oracle(twin).objective for twin in twins]
     return optima[0] if label_mode == "exclusive" and distribution != "class-conditional" else np.array(optima)

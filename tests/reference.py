@@ -354,11 +354,11 @@ def beta_of_rule(X, target, size, beta=0.5, beta_rule="deviation", within_class=
     return np.where(np.isinf(beta), np.inf, np.where(np.isinf(beta), 0, beta) * scale)
 
 
-def exclusive_labels(X, Y, sample_weight, multilabel="duplicate"):
+def exclusive_labels(X, Y, sample_weight, multilabel_weighting="duplicate"):
     """Rows with a label, their p~(c|x_i), and their weight: w_i K_i (duplicate) or w_i (equal)."""
     n_labels = Y.sum(axis=1)
     keep = n_labels > 0
-    weight = sample_weight * n_labels if multilabel == "duplicate" else sample_weight
+    weight = sample_weight * n_labels if multilabel_weighting == "duplicate" else sample_weight
     return X[keep], Y[keep] / n_labels[keep, None], weight[keep]
 
 
@@ -406,7 +406,7 @@ def conditional_reference(X, y, sample_weight, beta=0.5, beta_rule="deviation", 
 
 
 def model_twins(
-    X, Y, distribution, label_mode, *, sample_weight=None, multilabel="duplicate", offset=None, beta=0.5,
+    X, Y, distribution, label_mode, *, sample_weight=None, multilabel_weighting="duplicate", offset=None, beta=0.5,
     beta_rule="deviation", intercept=True,
 ):  # fmt: skip
     """The problems that make up one of the five models, from an indicator Y: one, or one per class.
@@ -421,7 +421,7 @@ def model_twins(
     X, Y, weight = X[keep], Y[keep], weight[keep]
     offset = None if offset is None else offset[keep]
     if label_mode == "exclusive":
-        X, Y, weight = exclusive_labels(X, Y, weight, multilabel)
+        X, Y, weight = exclusive_labels(X, Y, weight, multilabel_weighting)
     options = {"beta_rule": beta_rule}
     betas = [beta[c] if np.ndim(beta) == 2 else beta for c in range(Y.shape[1])]
     if distribution == "class-conditional":

@@ -71,8 +71,8 @@ def test_training_copies_nothing(tmp_path):
     X, y = make_matrix()
     stored = store_columns([X], tmp_path)
     data = read_data(
-        stored, y, distribution="joint", label_mode="auto", multilabel="equal", solver="auto", sample_weight=None,
-        offset=None,
+        stored, y, distribution="joint", label_mode="auto", multilabel_weighting="equal", solver="auto",
+        sample_weight=None, offset=None,
     )  # fmt: skip
     for array in (data.matrix.indices, data.matrix.data):
         assert Mapped.find(array).path.startswith(str(tmp_path))
@@ -83,8 +83,8 @@ def test_training_copies_nothing(tmp_path):
 def test_files_are_sent_by_name(tmp_path):
     X, y = make_matrix("real")
     options = {
-        "distribution": "joint", "label_mode": "auto", "multilabel": "equal", "solver": "auto", "sample_weight": None,
-        "offset": None,
+        "distribution": "joint", "label_mode": "auto", "multilabel_weighting": "equal", "solver": "auto",
+        "sample_weight": None, "offset": None,
     }  # fmt: skip
     stored = read_data(store_columns([X], tmp_path), y, **options)
     again = pickle.loads(pickle.dumps(stored))

@@ -48,7 +48,7 @@ def train(settings):
         "processor_seconds": time.process_time() - processor,
         "memory": peak_memory(),
         "n_classes": model.n_classes,
-        "n_weights": int(sum(part.nnz for part in model.parts) if model.parts else model.weights.nnz),
+        "n_weights": int(sum(part.nnz for part in model._parts) if model._parts else model.weights.nnz),
         "n_iter": int(np.sum(model.n_iter)),
         "n_unconverged": int(np.size(model.converged) - np.sum(model.converged)),
         "greatest_gap": float(np.max(model.dual_gap / np.maximum(np.abs(model.objective_zero), 1e-300))),

@@ -24,7 +24,7 @@ OPTIONS = {
     "label_mode": ("auto", "exclusive", "independent"),
     "beta_rule": ("deviation", "count"),
     "solver": ("auto", "sequential"),
-    "multilabel": ("duplicate", "equal"),
+    "multilabel_weighting": ("duplicate", "equal"),
     "on_interrupt": ("raise", "return"),
 }
 
@@ -125,7 +125,9 @@ def read_features(X) -> Features:
     return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)))
 
 
-def read_data(X, y, *, distribution, label_mode, multilabel, solver, sample_weight, offset, keep_all=False) -> Data:
+def read_data(
+    X, y, *, distribution, label_mode, multilabel_weighting, solver, sample_weight, offset, keep_all=False
+) -> Data:
     """Convert a training set, leaving out the examples that do not count, unless all are to be kept.
 
     X may be `Features`, which are not converted again.
@@ -134,7 +136,7 @@ def read_data(X, y, *, distribution, label_mode, multilabel, solver, sample_weig
     X = _open_features(X) if converted is None else converted.matrix
     n_samples = X.shape[0]
     cells, keep = _read_cells(
-        y, n_samples, distribution=distribution, label_mode=label_mode, multilabel=multilabel,
+        y, n_samples, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
         sample_weight=sample_weight,
     )  # fmt: skip
     if offset is not None:
@@ -154,11 +156,11 @@ def read_data(X, y, *, distribution, label_mode, multilabel, solver, sample_weig
     return data
 
 
-def change_labels(data: Data, y, *, distribution, multilabel, sample_weight) -> Data:
+def change_labels(data: Data, y, *, distribution, multilabel_weighting, sample_weight) -> Data:
     """The same examples, of which all were kept, with other labels and weights."""
     cells, keep = _read_cells(
         y, len(data.mass), distribution=distribution, label_mode="exclusive" if data.exclusive else "independent",
-        multilabel=multilabel, sample_weight=sample_weight, names=data.classes,
+        multilabel_weighting=multilabel_weighting, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
     return _on_same_columns(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
 
@@ -465,7 +467,7 @@ def core_buffers(matrix, binary):
 # Labels
 
 
-def _read_cells(y, n_samples, *, distribution, label_mode, multilabel, sample_weight, names=None):
+def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting, sample_weight, names=None):
     """What `Data` holds of y and the weights, for the examples that count; and which examples these are."""
     weight = read_sample_weight(sample_weight, n_samples)
     keep = weight > 0
@@ -476,7 +478,7 @@ def _read_cells(y, n_samples, *, distribution, label_mode, multilabel, sample_we
         labels, n_labels = _share_labels(labels.tocsr(), names)
         keep[keep] = n_labels > 0
         mass = weight[keep]
-        if multilabel == "duplicate":
+        if multilabel_weighting == "duplicate":
             mass = mass * n_labels[n_labels > 0]
     else:
         labels, mass = labels.tocsc(), weight[keep]

@@ -414,7 +414,7 @@ class Reduction:
 
     def _start_row(self, block):
         c, side = block
-        return self.warm_start.part(side)[[c]]
+        return self.warm_start._part(side)[[c]]
 
     def _start_intercept(self, block):
         c, side = block
@@ -459,14 +459,14 @@ class Reduction:
         model = Model(
             distribution=self.distribution,
             label_mode="exclusive" if exclusive else "independent",
-            indicator=self.data.indicator,
+            trained_on_indicator=self.data.indicator,
             classes=self.data.classes,
             weights=parts[0] if exclusive else (parts[0] - parts[1]).tocsr(),
-            parts=None if exclusive else parts,
+            _parts=None if exclusive else parts,
             intercept=self._join_intercepts(solutions, list(absent)),
             log_z=self._join_log_z(groups, list(absent)),
             class_prior=self.moments.class_prior,
-            mass=float(self.moments.mass),
+            total_weight=float(self.moments.mass),
             **{name: self._shaped([report[name] for report in reports]) for name in REPORTED},
             **settings,
         )

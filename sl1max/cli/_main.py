@@ -65,7 +65,7 @@ examples:
   sl1max train train.svm model.sl1max --beta 1 --beta-rule count     (C = 1 of scikit-learn)
   sl1max train X.npz model.sl1max --labels y.npy --holdout 0.2 --seed 1
   sl1max train train.svm model.sl1max --checkpoint train.ckpt        (again after a crash: it goes on)
-  sl1max train train.svm model.sl1max --learner adaboost --rounds 200
+  sl1max train train.svm model.sl1max --learner adaboost --n-estimators 200
   sl1max train train.svm model.sl1max --learner auto --jobs 4        (the best of all, and what was tried)
   sl1max train train.svm model.sl1max --learner auto --validation dev.svm
 
@@ -254,7 +254,7 @@ CHOICES = {
         "auto", "one class for each example, or a yes-or-no question for each class; auto: by the labels",
     ),
     "beta_rule": ("deviation", "scale beta by standard deviations / sqrt(m), or by 1 / m"),
-    "multilabel": ("duplicate", "exclusive classes: an example with K labels counts K times, or once"),
+    "multilabel_weighting": ("duplicate", "exclusive classes: an example with K labels counts K times, or once"),
     "solver": ("auto", "sequential is the algorithm of the paper"),
 }  # fmt: skip
 
@@ -263,7 +263,7 @@ MAXENT_DEFAULTS = {"beta": 0.5, "tol": 1e-4, "max_iter": None, "checkpoint": Non
     name: default for name, (default, _) in CHOICES.items()
 }
 LEARNER_OPTIONS = {
-    "adaboost": {"rounds": "n_rounds", "loss": "loss"},
+    "adaboost": {"n_estimators": "n_estimators", "loss": "loss"},
     "svm": {"cost": "C"},
     "auto": {"folds": "cv"},
 }
@@ -298,7 +298,7 @@ def _add_train(commands):
         "--learner", choices=("maxent", *LEARNER_OPTIONS), default="maxent",
         help="maximum entropy, AdaBoost, linear SVM, or the best of all on held-out examples (maxent)",
     )  # fmt: skip
-    command.add_argument("--rounds", type=_positive, metavar="N", help="adaboost: rounds (500)")
+    command.add_argument("--n-estimators", type=_positive, metavar="N", help="adaboost: rounds (500)")
     command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
     command.add_argument("--cost", type=float, metavar="C", help="svm: C of scikit-learn's LinearSVC (1)")
     command.add_argument(
@@ -591,7 +591,7 @@ def learn(args, examples):
         if getattr(args, option) is not None
     }
     try:
-        classifier = sl1max.make_classifier(args.learner, random_state=args.seed, **given, **shared)
+        classifier = sl1max.get_learner(args.learner, random_state=args.seed, **given, **shared)
     except ImportError as error:
         raise InputError(error) from error
     if args.learner != "auto":
@@ -702,7 +702,7 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
     labels = model.classes.tolist()
     if proba and not as_json:
         yield "\t".join(map(str, labels))
-    sets = model.indicator and model.label_mode == "independent"
+    sets = model.trained_on_indicator and model.label_mode == "independent"
     for rows in (rows for X in pieces for rows in chunks(model, X)):
         if proba or top is not None:
             for probs in model.proba(rows):
@@ -750,7 +750,7 @@ def measure(model: Model, examples: Examples, name):
     report = {"examples": len(examples), "error": errors / len(examples)}
     if model.label_mode == "exclusive":
         report["log_loss"] = log_loss / truth.nnz if truth.nnz else None
-    if model.indicator:
+    if model.trained_on_indicator:
         n_true = truth.nnz + n_unseen
         report["precision"] = n_hits / n_given if n_given else None
         report["recall"] = n_hits / n_true if n_true else None
@@ -903,11 +903,11 @@ def describe(model: Model):
     return {
         "distribution": model.distribution,
         "label_mode": model.label_mode,
-        "label_sets": model.indicator,
+        "label_sets": model.trained_on_indicator,
         "n_classes": model.n_classes,
         "n_features": model.n_features,
         "n_weights": int(model.weights.nnz),
-        "n_examples": int(model.mass) if model.mass.is_integer() else model.mass,
+        "n_examples": int(model.total_weight) if model.total_weight.is_integer() else model.total_weight,
         "beta": model.beta,
         "beta_rule": model.beta_rule,
         "solver": model.solver,

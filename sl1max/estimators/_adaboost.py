@@ -31,7 +31,15 @@ from sl1max.training._early_stopping import check_patience, check_validation_set
 from sl1max.training._fit import explaining_memory_errors, raise_failures, warn_constant
 
 LOSSES = ("logistic", "exponential")
-BOOST_OPTIONS = ("loss", "n_rounds", "fit_intercept", "smoothing", "n_jobs", "callback", "verbose")  # of an estimator
+BOOST_OPTIONS = (
+    "loss",
+    "n_estimators",
+    "fit_intercept",
+    "smoothing",
+    "n_jobs",
+    "callback",
+    "verbose",
+)  # of an estimator
 FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
 KEPT_BYTES = 1 << 30  # of the states of all classes that are kept from one look to the next
 
@@ -41,7 +49,7 @@ def boost(
     y: Matrix,
     *,
     loss: str = "logistic",
-    n_rounds: int = 500,
+    n_estimators: int = 500,
     fit_intercept: bool = True,
     smoothing: float = 0.5,
     sample_weight: ArrayLike | None = None,
@@ -55,7 +63,7 @@ def boost(
     ----------
     X, y, sample_weight :
         As in `sl1max.fit`; an indicator must hold zeros and ones only.
-    loss, n_rounds, fit_intercept, smoothing, n_jobs, callback, verbose :
+    loss, n_estimators, fit_intercept, smoothing, n_jobs, callback, verbose :
         As in `AdaBoostClassifier`.
 
     Returns
@@ -65,13 +73,13 @@ def boost(
     Examples
     --------
     >>> from sl1max.estimators._adaboost import boost
-    >>> rounds = boost([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"], n_rounds=20)
+    >>> rounds = boost([[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"], n_estimators=20)
     >>> rounds.model(5).predict([[1, 0], [0, 1]])
     array(['spam', 'ham'], dtype='<U4')
     """
     check_options(n_jobs=n_jobs, callback=callback)
-    boosting = _read_boosting(X, y, n_rounds, loss, fit_intercept, smoothing, sample_weight)
-    return boosting.make_rounds(n_rounds, n_jobs, callback, verbose)
+    boosting = _read_boosting(X, y, n_estimators, loss, fit_intercept, smoothing, sample_weight)
+    return boosting.make_rounds(n_estimators, n_jobs, callback, verbose)
 
 
 def boost_early_stopping(
@@ -80,7 +88,7 @@ def boost_early_stopping(
     X_val: Matrix,
     y_val: Matrix,
     *,
-    n_rounds: int = 500,
+    n_estimators: int = 500,
     n_iter_no_change: int = 10,
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
@@ -93,7 +101,7 @@ def boost_early_stopping(
     ----------
     X, y : training set, as in `sl1max.fit`
     X_val, y_val : validation set, of the same form
-    n_rounds, n_iter_no_change, n_jobs, callback, verbose :
+    n_estimators, n_iter_no_change, n_jobs, callback, verbose :
         As in `AdaBoostClassifier`.
     **options :
         The others of `boost`.
@@ -117,38 +125,40 @@ def boost_early_stopping(
     """
     check_options(n_jobs=n_jobs, callback=callback)
     check_patience(n_iter_no_change)
-    boosting = _read_boosting(X, y, n_rounds, **options)
+    boosting = _read_boosting(X, y, n_estimators, **options)
     boosting.keep_states()
     looks, errors, made = [], [], 0
-    for look in look_rounds(n_rounds):
+    for look in look_rounds(n_estimators):
         if look > made:
-            made = look if boosting.has_states else min(max(look, 2 * made), n_rounds)
+            made = look if boosting.has_states else min(max(look, 2 * made), n_estimators)
             rounds = boosting.make_rounds(made, n_jobs, callback)
-        looks.append(min(look, rounds.n_rounds))
+        looks.append(min(look, rounds.n_estimators))
         errors.append(model_error(rounds.first(looks[-1]), X_val, y_val))
         least = int(np.argmin(errors))
         if verbose:
             print_line(
                 f"{looks[-1]} rounds: validation error {errors[-1]:.4f}, least {errors[least]:.4f} after {looks[least]}"
             )
-        ended = looks[-1] == rounds.n_rounds and boosting.has_ended
+        ended = looks[-1] == rounds.n_estimators and boosting.has_ended
         if len(errors) - 1 - least >= n_iter_no_change or ended:
             break
     return rounds, np.array(looks), np.array(errors)
 
 
-def _read_boosting(X, y, n_rounds, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None) -> Boosting:
+def _read_boosting(
+    X, y, n_estimators, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None
+) -> Boosting:
     """The training set, once all that was given has been checked."""
-    _check_boosting(loss, n_rounds, smoothing)
+    _check_boosting(loss, n_estimators, smoothing)
     with explaining_memory_errors():
         return Boosting(read_classes(X, y, sample_weight), loss, bool(fit_intercept), smoothing)
 
 
-def _check_boosting(loss, n_rounds, smoothing):
+def _check_boosting(loss, n_estimators, smoothing):
     if loss not in LOSSES:
         raise ValueError(f"loss={loss!r} is unknown: it must be one of {', '.join(map(repr, LOSSES))}")
-    if not isinstance(n_rounds, numbers.Integral) or n_rounds < 1:
-        raise ValueError(f"n_rounds={n_rounds!r} must be a positive integer")
+    if not isinstance(n_estimators, numbers.Integral) or n_estimators < 1:
+        raise ValueError(f"n_estimators={n_estimators!r} must be a positive integer")
     if not isinstance(smoothing, numbers.Real) or not 0 <= smoothing < np.inf:
         raise ValueError(f"smoothing={smoothing!r} must be a number >= 0")
 
@@ -210,9 +220,9 @@ class Boosting:
         """Whether no class has rounds left to make."""
         return not self.plans("boosting")
 
-    def make_rounds(self, n_rounds, n_jobs=None, callback=None, verbose=0) -> Rounds:
+    def make_rounds(self, n_estimators, n_jobs=None, callback=None, verbose=0) -> Rounds:
         """The first rounds of all classes; those made before count."""
-        control = FitControl(algorithm="boosting", tol=0.0, max_iter=n_rounds, callback=callback, verbose=verbose)
+        control = FitControl(algorithm="boosting", tol=0.0, max_iter=n_estimators, callback=callback, verbose=verbose)
         outcome = solve_all(self, control, n_jobs)
         raise_failures(outcome, self, None)
         self._made |= {steps.c: steps for steps in outcome.solutions}
@@ -263,25 +273,25 @@ class Rounds:
 
     Attributes
     ----------
-    n_rounds : int
+    n_estimators : int
         The most that a class has had.
     """
 
     def __init__(self, boosting: Boosting, steps: list[Steps]):
         self._boosting = boosting
         self._steps = steps
-        self.n_rounds = max((len(found.cols) for found in steps), default=0)
+        self.n_estimators = max((len(found.cols) for found in steps), default=0)
 
-    def _weights(self, n_rounds: int) -> sparse.csr_array:
+    def _weights(self, n_estimators: int) -> sparse.csr_array:
         """What the first rounds make of the log-odds: weights (n_classes, n_features + 1).
 
         The intercept is the last column. The exponential loss is least at half of the log-odds.
         """
         data = self._boosting.data
         shape = len(data.classes), data.matrix.shape[1] + 1
-        rows = [np.full(len(found.cols[:n_rounds]), found.c) for found in self._steps]
-        cols = [found.cols[:n_rounds] for found in self._steps]
-        deltas = [found.deltas[:n_rounds] for found in self._steps]
+        rows = [np.full(len(found.cols[:n_estimators]), found.c) for found in self._steps]
+        cols = [found.cols[:n_estimators] for found in self._steps]
+        deltas = [found.deltas[:n_estimators] for found in self._steps]
         if not rows:
             return sparse.csr_array(shape)
         cells = np.concatenate(rows), np.concatenate(cols)
@@ -292,25 +302,25 @@ class Rounds:
         weights.eliminate_zeros()
         return weights
 
-    def model(self, n_rounds: int | None = None) -> Model:
+    def model(self, n_estimators: int | None = None) -> Model:
         """The model of the first rounds, or of all.
 
         Its scores are log-odds, and its penalty is zero. Boosting has no certificate: ``dual_gap`` is NaN and
         ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
         """
-        n_rounds = self.n_rounds if n_rounds is None else n_rounds
-        model = self.first(n_rounds)
-        return model if n_rounds >= self.n_rounds else replace(model, objective=self._losses(model))
+        n_estimators = self.n_estimators if n_estimators is None else n_estimators
+        model = self.first(n_estimators)
+        return model if n_estimators >= self.n_estimators else replace(model, objective=self._losses(model))
 
-    def first(self, n_rounds: int) -> Model:
+    def first(self, n_estimators: int) -> Model:
         """As `model`, but ``objective`` is that of all rounds, which takes no pass over the examples."""
         data, prior = self._boosting.data, self._boosting.moments.class_prior
-        weights = self._weights(n_rounds)
+        weights = self._weights(n_estimators)
         n_iter, converged, losses = self._collect()
         return join_classes(
             data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
             objective=losses, objective_zero=self._prior_losses(prior),
-            n_iter=np.minimum(n_iter, n_rounds), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
+            n_iter=np.minimum(n_iter, n_estimators), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
         )  # fmt: skip
 
     def _collect(self):
@@ -351,7 +361,7 @@ class Rounds:
 def read_classes(X, y, sample_weight) -> Data:
     """A training set whose classes are told from the others one by one."""
     data = read_data(
-        X, y, distribution="conditional", label_mode="independent", multilabel="equal", solver="auto",
+        X, y, distribution="conditional", label_mode="independent", multilabel_weighting="equal", solver="auto",
         sample_weight=sample_weight, offset=None,
     )  # fmt: skip
     if (data.labels.data != 1).any():
@@ -378,24 +388,24 @@ def join_classes(data, weights, intercept, **report) -> Model:
     return Model(
         distribution="conditional",
         label_mode="independent",
-        indicator=data.indicator,
+        trained_on_indicator=data.indicator,
         classes=data.classes,
         weights=weights,
-        parts=(weights, sparse.csr_array(weights.shape)),
+        _parts=(weights, sparse.csr_array(weights.shape)),
         intercept=intercept,
         log_z=None,
-        mass=float(data.mass.sum()),
+        total_weight=float(data.mass.sum()),
         dual_gap=np.full(len(data.classes), np.nan),
         beta_rule="count",
         **report,
     )
 
 
-def look_rounds(n_rounds):
-    """10, 20 and so on, from 100 on a tenth more each time, and n_rounds."""
-    looks = [min(FIRST_LOOK, n_rounds)]
-    while looks[-1] < n_rounds:
-        looks.append(min(looks[-1] + max(FIRST_LOOK, looks[-1] // 10), n_rounds))
+def look_rounds(n_estimators):
+    """10, 20 and so on, from 100 on a tenth more each time, and n_estimators."""
+    looks = [min(FIRST_LOOK, n_estimators)]
+    while looks[-1] < n_estimators:
+        looks.append(min(looks[-1] + max(FIRST_LOOK, looks[-1] // 10), n_estimators))
     return looks
 
 
@@ -412,7 +422,7 @@ class AdaBoostClassifier(MaxentPredictor):
     ----------
     loss : {"logistic", "exponential"}
         ln(1 + e^-z) or e^-z of the margin z.
-    n_rounds : int
+    n_estimators : int
         Rounds for each class; with early stopping, at most.
     fit_intercept : bool
         Have a constant feature among the others.
@@ -444,7 +454,7 @@ class AdaBoostClassifier(MaxentPredictor):
     model_ : Model
         Conditional, independent classes; its scores are the log-odds of each class, which for the exponential
         loss are twice the sums of the steps. ``objective`` is the mean loss, ``dual_gap`` is NaN.
-    n_rounds_ : int
+    n_estimators_ : int
         Rounds that ``model_`` has: with early stopping, the number chosen.
     validation_rounds_, validation_errors_ : ndarray
         Early stopping only: numbers of rounds that were looked at, and the validation error of each.
@@ -453,7 +463,7 @@ class AdaBoostClassifier(MaxentPredictor):
 
     See Also
     --------
-    sl1max.make_classifier : One switch between learners.
+    sl1max.get_learner : One switch between learners.
 
     References
     ----------
@@ -467,7 +477,7 @@ class AdaBoostClassifier(MaxentPredictor):
     >>> from sl1max import AdaBoostClassifier
     >>> texts = ["wheat and corn", "corn price", "gold mine", "gold and silver", "wheat crop", "silver price"]
     >>> topics = ["grain", "grain", "metal", "metal", "grain", "metal"]
-    >>> model = make_pipeline(CountVectorizer(binary=True), AdaBoostClassifier(n_rounds=20)).fit(texts, topics)
+    >>> model = make_pipeline(CountVectorizer(binary=True), AdaBoostClassifier(n_estimators=20)).fit(texts, topics)
     >>> model.predict(["gold prices", "wheat"]).tolist()
     ['metal', 'grain']
     """
@@ -476,7 +486,7 @@ class AdaBoostClassifier(MaxentPredictor):
         self,
         *,
         loss="logistic",
-        n_rounds=500,
+        n_estimators=500,
         fit_intercept=True,
         smoothing=0.5,
         class_weight=None,
@@ -489,7 +499,7 @@ class AdaBoostClassifier(MaxentPredictor):
         verbose=0,
     ):
         self.loss = loss
-        self.n_rounds = n_rounds
+        self.n_estimators = n_estimators
         self.fit_intercept = fit_intercept
         self.smoothing = smoothing
         self.class_weight = class_weight
@@ -544,7 +554,7 @@ class AdaBoostClassifier(MaxentPredictor):
             self._boost_early_stopping(X, y, X_val, y_val, options)
         else:
             rounds = boost(X, y, **options)
-            self.n_rounds_, self.model_ = rounds.n_rounds, rounds.model()
+            self.n_estimators_, self.model_ = rounds.n_estimators, rounds.model()
         return self
 
     def _boost_early_stopping(self, X, y, X_val, y_val, options):
@@ -552,8 +562,8 @@ class AdaBoostClassifier(MaxentPredictor):
             X, y, X_val, y_val, n_iter_no_change=self.n_iter_no_change, **options
         )
         best = errors.argmin()
-        self.n_rounds_ = int(looks[best])
+        self.n_estimators_ = int(looks[best])
         self.validation_rounds_, self.validation_errors_ = looks, errors
-        self.model_ = rounds.model(self.n_rounds_)
+        self.model_ = rounds.model(self.n_estimators_)
         if self.verbose:
-            print_line(f"{self.n_rounds_} of {rounds.n_rounds} rounds: validation error {errors[best]:.4f}")
+            print_line(f"{self.n_estimators_} of {rounds.n_estimators} rounds: validation error {errors[best]:.4f}")

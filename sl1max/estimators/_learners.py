@@ -29,7 +29,7 @@ from sl1max.training._early_stopping import model_error
 from sl1max.training._path import read_betas
 
 
-def make_classifier(learner: str = "maxent", **options: Any) -> MaxentPredictor:
+def get_learner(learner: str = "maxent", **options: Any) -> MaxentPredictor:
     """A classifier of the named kind; all of them have the same methods and hold a `Model`.
 
     Parameters
@@ -49,7 +49,7 @@ def make_classifier(learner: str = "maxent", **options: Any) -> MaxentPredictor:
     >>> import sl1max
     >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
     >>> for learner in ("maxent", "adaboost", "svm"):
-    ...     print(sl1max.make_classifier(learner).fit(X, y).predict([[1, 0]]))
+    ...     print(sl1max.get_learner(learner).fit(X, y).predict([[1, 0]]))
     ['spam']
     ['spam']
     ['spam']
@@ -229,7 +229,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         Maxent: gone through from the largest down.
     loss : str or list of str
         AdaBoost: the losses.
-    n_rounds : array of int
+    n_estimators : array of int
         AdaBoost: numbers of rounds.
     Cs : array
         SVM: values of C.
@@ -270,12 +270,12 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.integers(0, 2, (200, 10))
     >>> y = np.where(rng.random(200) < 0.1, 0, X[:, 0] + X[:, 1])
-    >>> auto = sl1max.make_classifier("auto", distribution="conditional", betas=[0.5], n_rounds=[50], Cs=[1])
+    >>> auto = sl1max.get_learner("auto", distribution="conditional", betas=[0.5], n_estimators=[50], Cs=[1])
     >>> auto.fit(X, y).results_[["learner", "settings"]]
     learner   settings
     maxent    conditional, exclusive, beta=0.5
     maxent    conditional, independent, beta=0.5
-    adaboost  logistic, n_rounds=50
+    adaboost  logistic, n_estimators=50
     svm       C=1
     """
 
@@ -287,7 +287,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         label_mode=("exclusive", "independent"),
         betas=(1.0, 0.5, 0.25),
         loss="logistic",
-        n_rounds=(50, 100, 200, 400),
+        n_estimators=(50, 100, 200, 400),
         Cs=(0.01, 0.1, 1.0),
         fit_intercept=True,
         class_weight=None,
@@ -302,7 +302,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         self.label_mode = label_mode
         self.betas = betas
         self.loss = loss
-        self.n_rounds = n_rounds
+        self.n_estimators = n_estimators
         self.Cs = Cs
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -355,7 +355,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
             fold = np.arange(n_samples), np.arange(n_samples, all_X.shape[0])
             found = self._score(families, all_X, all_y, sample_weight, [fold], seed)
         self._set_results(families, found)
-        self.best_estimator_ = make_classifier(**self.best_params_, **self._shared(self.best_params_["learner"], seed))
+        self.best_estimator_ = get_learner(**self.best_params_, **self._shared(self.best_params_["learner"], seed))
         self.best_estimator_.set_params(n_jobs=self.n_jobs).fit(X, y, sample_weight=sample_weight)
         self.model_, self._sparse_labels = self.best_estimator_.model_, self.best_estimator_._sparse_labels
         return self
@@ -376,8 +376,10 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
                     for label_mode in self._choices("label_mode")
                 ]
             elif learner == "adaboost":
-                n_rounds = tuple(sorted(self._choices("n_rounds")))
-                families += [Family(learner, {"loss": loss}, "n_rounds", n_rounds) for loss in self._choices("loss")]
+                n_estimators = tuple(sorted(self._choices("n_estimators")))
+                families += [
+                    Family(learner, {"loss": loss}, "n_estimators", n_estimators) for loss in self._choices("loss")
+                ]
             elif learner == "svm":
                 families.append(Family(learner, {}, "C", tuple(sorted(self._choices("Cs")))))
             else:
@@ -399,7 +401,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         progress = Progress(len(families) * len(folds)) if self.verbose else None
 
         def score(family, fold):
-            model = make_classifier(family.learner, **family.settings, **self._shared(family.learner, seed))
+            model = get_learner(family.learner, **family.settings, **self._shared(family.learner, seed))
             if family.learner == "maxent":
                 model.set_params(warm_start=True)
             try:

@@ -26,7 +26,7 @@ TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutp
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
     "distribution", "label_mode", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
-    "multilabel", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
+    "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         """
         X = self._read_rows(X)
         labels = self.model_.predict(X, n_jobs=self.n_jobs)
-        if not self.model_.indicator:
+        if not self.model_.trained_on_indicator:
             return labels
         if self.model_.label_mode == "exclusive":
             shape = len(labels), self.model_.n_classes
@@ -118,7 +118,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Log of `predict_proba`."""
         X = self._read_rows(X)
-        log_proba = self.model_.log_proba if self.model_.indicator else self.model_.log_posterior
+        log_proba = self.model_.log_proba if self.model_.trained_on_indicator else self.model_.log_posterior
         return log_proba(X, n_jobs=self.n_jobs)
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
@@ -251,7 +251,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
     @property
     def _one_against_other(self):
         model = self._fitted_model()
-        return not model.indicator and model.n_classes == 2
+        return not model.trained_on_indicator and model.n_classes == 2
 
     @property
     def classes_(self) -> np.ndarray:
@@ -310,7 +310,7 @@ class MaxentClassifier(MaxentPredictor):
         Stop when the duality gap is at most tol times the objective with all weights zero.
     max_iter : int, optional
         Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
-    multilabel : {"duplicate", "equal"}
+    multilabel_weighting : {"duplicate", "equal"}
         With exclusive classes an example with K labels counts K times, or once, 1/K for each label.
     class_weight : dict, "balanced" or list of dict, optional
         Factors of the sample weights: by label; "balanced", which gives all classes the same total; for an
@@ -388,7 +388,7 @@ class MaxentClassifier(MaxentPredictor):
         solver="auto",
         tol=1e-4,
         max_iter=None,
-        multilabel="duplicate",
+        multilabel_weighting="duplicate",
         class_weight=None,
         warm_start=False,
         early_stopping=False,
@@ -409,7 +409,7 @@ class MaxentClassifier(MaxentPredictor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.multilabel = multilabel
+        self.multilabel_weighting = multilabel_weighting
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.early_stopping = early_stopping

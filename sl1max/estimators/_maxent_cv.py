@@ -25,7 +25,7 @@ from sl1max.estimators._parallel import run_parallel
 from sl1max.training._fit import prepare
 from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
 
-SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel", "class_weight")
+SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel_weighting", "class_weight")
 SELECTIONS = ("best", "one_standard_error")
 
 
@@ -44,7 +44,7 @@ class MaxentClassifierCV(MaxentPredictor):
         As in `MaxentClassifier`, or several to choose from.
     classes : str or list of str
         As in `MaxentClassifier`, or several to choose from.
-    beta_rule, fit_intercept, solver, tol, max_iter, multilabel, class_weight :
+    beta_rule, fit_intercept, solver, tol, max_iter, multilabel_weighting, class_weight :
         As in `MaxentClassifier`.
     scoring : str or callable, optional
         The name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; the greater, the better. If not
@@ -115,7 +115,7 @@ class MaxentClassifierCV(MaxentPredictor):
         solver="auto",
         tol=1e-4,
         max_iter=None,
-        multilabel="duplicate",
+        multilabel_weighting="duplicate",
         class_weight=None,
         scoring=None,
         selection="best",
@@ -131,7 +131,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.multilabel = multilabel
+        self.multilabel_weighting = multilabel_weighting
         self.class_weight = class_weight
         self.scoring = scoring
         self.selection = selection

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x93SL1MAX\n"
 VERSION = 2
 # Version 1 is that of sl1max 0.1.0: the same layout, other names of fields.
-_NAMES_OF_VERSION_1 = {"kind": "label_mode"}
+_NAMES_OF_VERSION_1 = {"kind": "label_mode", "mass": "total_weight", "indicator": "trained_on_indicator"}
 _HEAD = struct.Struct("<8sIQ32s")
 _TEXT_SIZE = struct.Struct("<I")
 MAX_BYTES = 4 << 30  # of a model in memory, unless `max_bytes` says otherwise
@@ -49,11 +49,11 @@ _PARTS = ("in_class", "non_class")
 _CHOICES = {
     "distribution": ("conditional", "joint", "class-conditional"),
     "label_mode": ("exclusive", "independent"),
-    "indicator": (False, True),
+    "trained_on_indicator": (False, True),
 }
 _SCALAR_TYPES = {
-    "indicator": (bool,),
-    "mass": (float, int),
+    "trained_on_indicator": (bool,),
+    "total_weight": (float, int),
     "beta": (float, int, type(None)),
     "beta_rule": (str,),
     "solver": (str,),
@@ -236,7 +236,7 @@ def _encode(model):
     values, arrays = {}, {}
     for name in (field.name for field in fields(model)):
         value = getattr(model, name)
-        if name in ("classes", "weights", "parts"):
+        if name in ("classes", "weights", "_parts"):
             continue
         if isinstance(value, np.ndarray):
             arrays[name] = value
@@ -245,8 +245,8 @@ def _encode(model):
     label_type, label_arrays = _encode_labels(model.classes)
     arrays.update(label_arrays)
     matrices = {"weights": model.weights}
-    if model.parts is not None:  # whose difference `weights` is
-        matrices = dict(zip(_PARTS, model.parts, strict=True))
+    if model._parts is not None:  # whose difference `weights` is
+        matrices = dict(zip(_PARTS, model._parts, strict=True))
     for name, matrix in matrices.items():
         arrays.update(_encode_sparse(name, matrix))
 
@@ -278,7 +278,7 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
     found = text["values"] | arrays
     if version == 1:
         found = {_NAMES_OF_VERSION_1.get(name, name): value for name, value in found.items()}
-    values = found | {"classes": classes, "weights": weights, "parts": parts}
+    values = found | {"classes": classes, "weights": weights, "_parts": parts}
     for name, array in arrays.items():
         if name in names and len(array) != len(classes):
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
@@ -298,7 +298,7 @@ def _check_types(values):
         value = values[name]
         if np.asarray(value).dtype.kind not in kinds and not (value is None and name == "log_z"):
             raise ValueError(f"{name} is {value!r}")
-    matrices = [values["weights"], *(values["parts"] or ())]
+    matrices = [values["weights"], *(values["_parts"] or ())]
     arrays = [values["intercept"], values["class_prior"], *(matrix.data for matrix in matrices)]
     if any(getattr(array, "dtype", None) != np.float64 for array in arrays):
         raise ValueError("weights, intercept and class_prior must be of the type float64")

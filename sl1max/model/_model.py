@@ -41,12 +41,12 @@ class Model:
     distribution : {"conditional", "joint", "class-conditional"}
     label_mode : {"exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own.
-    indicator : bool
+    trained_on_indicator : bool
         Trained on an indicator matrix, not on a vector of labels.
     classes : ndarray of shape (n_classes,)
         Class labels; column numbers for an indicator.
     weights : csr_array of shape (n_classes, n_features)
-        lambda; for independent classes lambda_1 - lambda_0, see `weights_parts`.
+        lambda; for independent classes lambda_1 - lambda_0, the weights of the class less those of its non-class.
     intercept : ndarray of shape (n_classes,)
         What `decision_function` adds to the scores. Conditional and joint: b_c, for independent classes
         b_1 - b_0. Class-conditional: ln p~(c) - ln Z(c). Infinite for an independent class that holds all or
@@ -56,7 +56,7 @@ class Model:
         Conditional: None, there is one for each example.
     class_prior : ndarray of shape (n_classes,)
         p~(c), the share of each class in the training set.
-    mass : float
+    total_weight : float
         Number of training examples, or the total of their weights.
     objective : float or ndarray
         The penalised loss at the end.
@@ -76,13 +76,13 @@ class Model:
 
     distribution: str
     label_mode: str
-    indicator: bool
+    trained_on_indicator: bool
     classes: np.ndarray
     weights: sparse.csr_array
     intercept: np.ndarray
     log_z: float | np.ndarray | None
     class_prior: np.ndarray
-    mass: float
+    total_weight: float
     objective: float | np.ndarray
     objective_zero: float | np.ndarray
     dual_gap: float | np.ndarray
@@ -92,7 +92,7 @@ class Model:
     beta_rule: str
     solver: str
     tol: float
-    parts: tuple[sparse.csr_array, sparse.csr_array] | None
+    _parts: tuple[sparse.csr_array, sparse.csr_array] | None
 
     @property
     def n_classes(self) -> int:
@@ -114,38 +114,11 @@ class Model:
             f"{self.n_features} features, {self.weights.nnz} weights, {state}>"
         )
 
-    def weights_parts(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Weights of the class and of its non-class, (lambda_1, lambda_0), two csr_arrays.
-
-        For independent classes only; their difference is ``weights``.
-
-        Examples
-        --------
-        >>> import sl1max
-        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> model = sl1max.fit(X, y, distribution="joint", label_mode="independent")
-        >>> in_class, non_class = model.weights_parts()
-        >>> bool(abs(in_class - non_class - model.weights).max() < 1e-12)
-        True
-        """
-        if self.parts is None:
-            raise ValueError("weights_parts: exclusive classes have one set of weights, `weights`")
-        return self.parts
-
-    def part(self, side: int) -> sparse.csr_array:
-        """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``.
-
-        Examples
-        --------
-        >>> import sl1max
-        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> from sl1max._data.moments import IN_CLASS
-        >>> sl1max.fit(X, y, distribution="joint", label_mode="independent").part(IN_CLASS).shape
-        (2, 2)
-        """
-        if self.parts is None:
+    def _part(self, side: int) -> sparse.csr_array:
+        """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``; those of exclusive classes are in the class."""
+        if self._parts is None:
             return self.weights
-        return self.parts[0] if side == IN_CLASS else self.parts[1]
+        return self._parts[0] if side == IN_CLASS else self._parts[1]
 
     @cached_property
     def _by_feature(self) -> Weights:
@@ -229,7 +202,7 @@ class Model:
         if self.label_mode == "exclusive":
             return log_softmax(decision)
         if self.distribution == "class-conditional":
-            return np.minimum(LOG_BELOW_ONE, decision + np.log(self.mass))
+            return np.minimum(LOG_BELOW_ONE, decision + np.log(self.total_weight))
         return -np.logaddexp(0.0, -decision)
 
     def proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
@@ -263,14 +236,14 @@ class Model:
         >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
         ['spam', 'ham']
         """
-        if self.indicator and self.label_mode == "independent":
+        if self.trained_on_indicator and self.label_mode == "independent":
             rows = read_rows(X, self.n_features)
             return self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
         return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
 
     def _predict_indicator(self, rows, offset, n_jobs):
         # p(y_c = 1|x) > 0.5, in terms of the decision values
-        threshold = LOG_HALF - np.log(self.mass) if self.distribution == "class-conditional" else 0.0
+        threshold = LOG_HALF - np.log(self.total_weight) if self.distribution == "class-conditional" else 0.0
 
         def find_likely(first, last):
             decision = np.empty((last - first, self.n_classes))

@@ -74,7 +74,7 @@ class Settings:
     n_jobs: int | None = None
     callback: Callable[[FitProgress], None] | None = None
     kept: Kept | None = None
-    n_rounds: int = 500  # of AdaBoost; `run` takes those of the data set
+    n_estimators: int = 500  # of AdaBoost; `run` takes those of the data set
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def train_maxent(X, y, beta, settings, **options) -> Trained:
         **options,
     )  # fmt: skip
     posterior = model.distribution == "conditional" and model.label_mode == "exclusive"
-    parts = (model.weights,) if model.label_mode == "exclusive" or model.parts is None else model.weights_parts()
+    parts = (model.weights,) if model._parts is None else model._parts
     # A class without examples has no loss at all: its gap is 0 of 0.
     has_loss = np.asarray(model.objective_zero) > 0
     gaps = np.divide(model.dual_gap, model.objective_zero, out=np.zeros_like(model.dual_gap), where=has_loss)
@@ -146,7 +146,7 @@ def train_conditional_independent(X, y, beta, settings) -> Trained:
 
 def train_adaboost(X, y, beta, settings) -> Trained:
     """One class against the others, with the logistic loss."""
-    return train_rival("adaboost", X, y, settings, n_rounds=settings.n_rounds)
+    return train_rival("adaboost", X, y, settings, n_estimators=settings.n_estimators)
 
 
 def train_svm(X, y, beta, settings) -> Trained:
@@ -159,7 +159,7 @@ def train_rival(learner, X, y, settings, **options) -> Trained:
 
     def train(y, callback):
         watched = {"callback": callback} if learner == "adaboost" else {}
-        return sl1max.make_classifier(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_
+        return sl1max.get_learner(learner, n_jobs=settings.n_jobs, **watched, **options).fit(X, y).model_
 
     if settings.kept is None:
         model = train(y, settings.callback)
@@ -299,7 +299,7 @@ def run(
     -------
     Column
     """
-    settings = replace(settings or Settings(), n_rounds=N_ROUNDS[name])
+    settings = replace(settings or Settings(), n_estimators=N_ROUNDS[name])
     data = thin(data or load(name, tokenisation, warn=every == 1 and rows != []), every)
     column = Column(name, f"{data!r}"[1:-1].removeprefix("Dataset "))
     fits = plan(column, list(data.splits()), folder, settings)
@@ -359,7 +359,7 @@ def place(column, row, beta, number, folder, settings) -> Kept | None:
     if folder is None:
         return None
     path = Path(folder) / f"{file_name(column.name, row, f'{beta:g}', number)}.json"
-    rivals = {"AdaBoost": {"n_rounds": settings.n_rounds}, "Linear SVM": {"C": SVM_C}}
+    rivals = {"AdaBoost": {"n_estimators": settings.n_estimators}, "Linear SVM": {"C": SVM_C}}
     return Kept(path, {"data": column.data, **rivals.get(row, {"tol": settings.tol})})
 
 

@@ -94,7 +94,7 @@ def with_class(
     if exclusive or model.distribution == "class-conditional":
         _check_examples(cells, label)
     data = read_data(
-        X, cells, distribution=model.distribution, label_mode=model.label_mode, multilabel="equal",
+        X, cells, distribution=model.distribution, label_mode=model.label_mode, multilabel_weighting="equal",
         solver=model.solver, sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
@@ -221,7 +221,7 @@ def _rescale(part, model):
 
     Its normaliser, if it has one of its own, is a sum over more or fewer examples, and its prior is a share of them.
     """
-    log_ratio, exclusive = np.log(part.mass / model.mass), model.label_mode == "exclusive"
+    log_ratio, exclusive = np.log(part.total_weight / model.total_weight), model.label_mode == "exclusive"
     if log_ratio == 0:
         return part
     changes, shift = {}, 0.0
@@ -251,8 +251,8 @@ def _warn_unconverged(part, own, label):
 def _take(model, rows):
     """Some of the classes of a model, in the given order."""
     changes = {"classes": model.classes[rows], "weights": model.weights[rows]}
-    if model.parts is not None:
-        changes["parts"] = tuple(part[rows] for part in model.parts)
+    if model._parts is not None:
+        changes["_parts"] = tuple(part[rows] for part in model._parts)
     for name in PER_CLASS:
         if np.ndim(getattr(model, name)):
             changes[name] = getattr(model, name)[rows]
@@ -265,13 +265,13 @@ def _put(model, part, label):
     kept = model if not len(same) else _forget_objective(_take(model, np.delete(np.arange(model.n_classes), same)))
     classes = _add_label(kept.classes, label)
     place = int(same[0]) if len(same) else kept.n_classes
-    if not len(same) and not model.indicator and (kept.classes[:-1] < kept.classes[1:]).all():
+    if not len(same) and not model.trained_on_indicator and (kept.classes[:-1] < kept.classes[1:]).all():
         place = int(np.searchsorted(kept.classes, classes[-1]))
     joined = {name: _join(getattr(kept, name), getattr(part, name)) for name in PER_CLASS}
     joined |= {"classes": classes, "weights": sparse.vstack([kept.weights, part.weights], format="csr")}
-    if kept.parts is not None:
-        pairs = zip(kept.parts, part.parts, strict=True)
-        joined["parts"] = tuple(sparse.vstack(pair, format="csr") for pair in pairs)
+    if kept._parts is not None:
+        pairs = zip(kept._parts, part._parts, strict=True)
+        joined["_parts"] = tuple(sparse.vstack(pair, format="csr") for pair in pairs)
     order = np.insert(np.arange(kept.n_classes), place, kept.n_classes)
     return _take(replace(kept, **joined), order)
 

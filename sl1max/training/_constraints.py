@@ -33,7 +33,7 @@ def constraints(
     beta: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel: str = "duplicate",
+    multilabel_weighting: str = "duplicate",
 ) -> Table:
     """What training asked of every expectation, and what the model makes of it.
 
@@ -44,7 +44,7 @@ def constraints(
     Parameters
     ----------
     model : Model
-    X, y, sample_weight, offset, multilabel :
+    X, y, sample_weight, offset, multilabel_weighting :
         The training set, as given to `sl1max.fit`.
     label : object or list, optional
         The class or classes to look at; all unless given.
@@ -88,7 +88,7 @@ def constraints(
     names = read_names(feature_names, model.n_features)
     asked = None if features is None else _column_numbers(features, names, model.n_features)
     wanted = range(model.n_classes) if label is None else [class_number(model, one) for one in _listed(label)]
-    reduction = _reduction(model, X, y, beta, sample_weight, offset, multilabel)
+    reduction = _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting)
     found = {}
     # The sequential solver's plans give every block weights of its own.
     for plan in reduction.plans("sequential"):
@@ -98,22 +98,24 @@ def constraints(
     return _join(model, names, blocks, [found[block] for block in blocks])
 
 
-def _reduction(model, X, y, beta, sample_weight, offset, multilabel):
+def _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting):
     """The training set with the model as its starting point, after making sure that it is the one."""
     data = read_data(
-        X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel=multilabel, solver="auto",
-        sample_weight=sample_weight, offset=offset,
+        X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel_weighting=multilabel_weighting,
+        solver="auto", sample_weight=sample_weight, offset=offset,
     )  # fmt: skip
     if data.matrix.shape[1] != model.n_features:
         raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
-    known = len(data.classes) == model.n_classes and (model.indicator or np.array_equal(data.classes, model.classes))
-    if data.indicator != model.indicator or not known:
+    known = len(data.classes) == model.n_classes and (
+        model.trained_on_indicator or np.array_equal(data.classes, model.classes)
+    )
+    if data.indicator != model.trained_on_indicator or not known:
         raise ValueError("y has other classes than the model: constraints needs the training set")
     moments = Moments(data)
-    if not np.isclose(moments.mass, model.mass) or not np.allclose(moments.class_prior, model.class_prior):
+    if not np.isclose(moments.mass, model.total_weight) or not np.allclose(moments.class_prior, model.class_prior):
         raise ValueError(
             f"X and y are not the training set of the model: their weight is {moments.mass:g}, that of the "
-            f"training set {model.mass:g}, or their classes differ in size"
+            f"training set {model.total_weight:g}, or their classes differ in size"
         )
     if beta is None and model.beta is None:
         raise ValueError("beta was an array when the model was trained: constraints needs it again")

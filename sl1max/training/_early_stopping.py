@@ -117,7 +117,7 @@ def fit_early_stopping(
 
 def model_error(model: Model, X, y) -> float:
     """Share of examples whose top class is not theirs, some examples at a time: not all have scores in memory."""
-    labels = None if model.indicator else model.classes
+    labels = None if model.trained_on_indicator else model.classes
     X, y = (value.tocsr() if sparse.issparse(value) else np.asarray(value) for value in (X, y))
     size = max(1, BLOCK_CELLS // model.n_classes)
     n_errors = 0.0

@@ -40,7 +40,7 @@ def fit(
     max_iter: int | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel: str = "duplicate",
+    multilabel_weighting: str = "duplicate",
     warm_start: Model | None = None,
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
@@ -83,7 +83,7 @@ def fit(
     offset : array of shape (n_samples,) or (n_samples, n_classes), optional
         Added to the scores: the log of a default distribution q0, up to a constant, which the model is where the
         features say nothing. For independent classes it adds to the log-odds.
-    multilabel : {"duplicate", "equal"}
+    multilabel_weighting : {"duplicate", "equal"}
         With exclusive classes an example with K labels counts K times, or once, 1/K for each label. Examples
         without a label are left out.
     warm_start : Model, optional
@@ -123,13 +123,14 @@ def fit(
         An independent class has all or none of the examples; its predictions are constant.
     """
     check_options(
-        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver, multilabel=multilabel,
-        tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, on_interrupt=on_interrupt,
+        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver,
+        multilabel_weighting=multilabel_weighting, tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback,
+        on_interrupt=on_interrupt,
     )  # fmt: skip
     reduction = prepare(
         X, y, distribution=distribution, label_mode=label_mode, beta=beta, beta_rule=beta_rule,
-        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
-        warm_start=warm_start,
+        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
+        multilabel_weighting=multilabel_weighting, warm_start=warm_start,
     )  # fmt: skip
     warn_constant(reduction.data)
     return train(
@@ -140,13 +141,13 @@ def fit(
 
 def prepare(
     X, y, *, distribution="conditional", label_mode="auto", beta=0.5, beta_rule="deviation", fit_intercept=True,
-    solver="auto", sample_weight=None, offset=None, multilabel="duplicate", warm_start=None,
+    solver="auto", sample_weight=None, offset=None, multilabel_weighting="duplicate", warm_start=None,
 ) -> Reduction:  # fmt: skip
     """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid."""
     with explaining_memory_errors():
         data = read_data(
-            X, y, distribution=distribution, label_mode=label_mode, multilabel=multilabel, solver=solver,
-            sample_weight=sample_weight, offset=offset,
+            X, y, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
+            solver=solver, sample_weight=sample_weight, offset=offset,
         )  # fmt: skip
         beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
         if warm_start is not None:

@@ -39,7 +39,7 @@ class Problem:
 
     Parameters
     ----------
-    X, y, distribution, classes, beta, beta_rule, fit_intercept, sample_weight, offset, multilabel :
+    X, y, distribution, label_mode, beta, beta_rule, fit_intercept, sample_weight, offset, multilabel_weighting :
         As in `sl1max.fit`. Examples of weight zero, or without a label, stay: a solver may give them one. So they
         count, unlike in `sl1max.fit`, where the range of a feature is taken.
 
@@ -69,16 +69,21 @@ class Problem:
         fit_intercept: bool = True,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        multilabel: str = "duplicate",
+        multilabel_weighting: str = "duplicate",
     ):
-        check_options(distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, multilabel=multilabel)
+        check_options(
+            distribution=distribution,
+            label_mode=label_mode,
+            beta_rule=beta_rule,
+            multilabel_weighting=multilabel_weighting,
+        )
         self._distribution = distribution
         self._beta_rule = beta_rule
         self._fit_intercept = fit_intercept
-        self._multilabel = multilabel
+        self._multilabel_weighting = multilabel_weighting
         self._data = read_data(
-            X, y, distribution=distribution, label_mode=label_mode, multilabel=multilabel, solver="auto",
-            sample_weight=sample_weight, offset=offset, keep_all=True,
+            X, y, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
+            solver="auto", sample_weight=sample_weight, offset=offset, keep_all=True,
         )  # fmt: skip
         self._beta = self._read_beta(beta)
         self._y = y.copy() if hasattr(y, "copy") else y
@@ -90,7 +95,11 @@ class Problem:
 
     def _label(self, data, y, sample_weight):
         return change_labels(
-            data, y, distribution=self._distribution, multilabel=self._multilabel, sample_weight=sample_weight
+            data,
+            y,
+            distribution=self._distribution,
+            multilabel_weighting=self._multilabel_weighting,
+            sample_weight=sample_weight,
         )
 
     def _reduce(self, data, beta, warm_start=None):

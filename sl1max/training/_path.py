@@ -16,9 +16,20 @@ from sl1max.model._model import Model
 from sl1max.training._fit import prepare, train, warn_constant
 
 DATA_OPTIONS = (
-    "distribution", "label_mode", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset", "multilabel",
+    "distribution", "label_mode", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset",
+    "multilabel_weighting",
 )  # fmt: skip
-CHECKED = ("distribution", "label_mode", "beta_rule", "solver", "multilabel", "tol", "max_iter", "n_jobs", "callback")
+CHECKED = (
+    "distribution",
+    "label_mode",
+    "beta_rule",
+    "solver",
+    "multilabel_weighting",
+    "tol",
+    "max_iter",
+    "n_jobs",
+    "callback",
+)
 N_BETAS = 30
 LEAST_SHARE = 1e-3  # the last beta of a path that was not given, as a share of the first
 
@@ -133,7 +144,7 @@ def zero_beta(
     solver: str = "auto",
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel: str = "duplicate",
+    multilabel_weighting: str = "duplicate",
     **_: Any,
 ) -> float:
     """The least beta at which all weights of the model are zero.
@@ -143,7 +154,7 @@ def zero_beta(
 
     Parameters
     ----------
-    X, y, distribution, classes, beta_rule, fit_intercept, solver, sample_weight, offset, multilabel :
+    X, y, distribution, label_mode, beta_rule, fit_intercept, solver, sample_weight, offset, multilabel_weighting :
         As in `sl1max.fit`, whose other options make no difference and are ignored.
 
     Returns
@@ -160,11 +171,16 @@ def zero_beta(
     [False, True]
     """
     check_options(
-        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver, multilabel=multilabel
+        distribution=distribution,
+        label_mode=label_mode,
+        beta_rule=beta_rule,
+        solver=solver,
+        multilabel_weighting=multilabel_weighting,
     )
     reduction = prepare(
         X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule,
-        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset, multilabel=multilabel,
+        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
+        multilabel_weighting=multilabel_weighting,
     )  # fmt: skip
     return largest_beta(reduction)
 

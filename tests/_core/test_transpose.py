@@ -14,7 +14,7 @@ from sl1max._data.inputs import read_data
 
 def read(X):
     return read_data(
-        X, np.ones((X.shape[0], 1)), distribution="conditional", label_mode="auto", multilabel="duplicate",
+        X, np.ones((X.shape[0], 1)), distribution="conditional", label_mode="auto", multilabel_weighting="duplicate",
         solver="auto", sample_weight=None, offset=None,
     )  # fmt: skip
 

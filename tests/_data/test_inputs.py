@@ -24,7 +24,7 @@ def read(X, y, **options):
     options = {
         "distribution": "conditional",
         "label_mode": "auto",
-        "multilabel": "duplicate",
+        "multilabel_weighting": "duplicate",
         "solver": "auto",
         "sample_weight": None,
         "offset": None,
@@ -393,9 +393,9 @@ ERRORS = {
     ),
     "beta_rule": (bad(beta_rule="l1"), "^beta_rule='l1' is unknown: it must be one of 'deviation', 'count'$"),
     "solver": (bad(solver="saga"), "^solver='saga' is unknown: it must be one of 'auto', 'sequential'$"),
-    "multilabel": (
-        bad(multilabel="x"),
-        "^multilabel='x' is unknown: it must be one of 'duplicate', 'equal'$",
+    "multilabel_weighting": (
+        bad(multilabel_weighting="x"),
+        "^multilabel_weighting='x' is unknown: it must be one of 'duplicate', 'equal'$",
     ),
     "tol": (bad(tol=0), "^tol=0 must be a positive number$"),
     "tol NaN": (bad(tol=np.nan), "^tol=nan must be a positive number$"),
@@ -476,4 +476,4 @@ def test_examples_that_do_not_count():
     labelled = Y.sum(axis=1) > 0
     assert_same_model(sl1max.fit(sparse.csr_array(X), Y, label_mode="exclusive"), sl1max.fit(X[labelled], y[labelled]))
     independent = sl1max.fit(X, Y)
-    assert independent.mass == N_SAMPLES
+    assert independent.total_weight == N_SAMPLES

@@ -36,7 +36,7 @@ STORAGES = np.asarray, sparse.csr_array
 def make_penalties(
     X, y, distribution, beta=1.0, beta_rule="deviation", label_mode="auto", sample_weight=None, **options
 ):
-    settings = {"multilabel": "duplicate", "solver": "auto", "offset": None} | options
+    settings = {"multilabel_weighting": "duplicate", "solver": "auto", "offset": None} | options
     data = read_data(X, y, distribution=distribution, label_mode=label_mode, sample_weight=sample_weight, **settings)
     beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
     return Penalties(data, Moments(data), distribution, beta, beta_rule)

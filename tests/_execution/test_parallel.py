@@ -189,7 +189,7 @@ def test_a_training_set_travels():
     X, y = random_data(rng, 50, 8, 3, "real")
     for offset in (None, rng.normal(size=50), rng.normal(size=(50, 3))):
         data = read_data(
-            X, y, distribution="joint", label_mode="auto", multilabel="equal", solver="auto",
+            X, y, distribution="joint", label_mode="auto", multilabel_weighting="equal", solver="auto",
             sample_weight=np.arange(50), offset=offset,
         )  # fmt: skip
         content = pickle.dumps(data)
@@ -218,8 +218,8 @@ def test_boosting_in_processes():
     boosting = pytest.importorskip("sl1max.estimators._adaboost")
     X, y = make_data(n_samples=200, n_features=30, n_classes=4)
     with joblib.parallel_config("loky", n_jobs=2):
-        model = boosting.boost(X, y, n_rounds=20).model()
-    assert_equal_models(model, boosting.boost(X, y, n_rounds=20).model())
+        model = boosting.boost(X, y, n_estimators=20).model()
+    assert_equal_models(model, boosting.boost(X, y, n_estimators=20).model())
 
 
 def run_script(code, **variables):

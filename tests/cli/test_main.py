@@ -164,7 +164,7 @@ def test_label_sets(tmp_path, monkeypatch, capsys):
     assert report["recall"] == pytest.approx(hits / indicator.sum())
     assert report["f_measure"] == pytest.approx(2 * hits / (expected.sum() + indicator.sum()))
     assert "log_loss" not in report
-    tied = ("--label-mode", "exclusive", "--multilabel", "equal")
+    tied = ("--label-mode", "exclusive", "--multilabel-weighting", "equal")
     report = run_json(capsys, "train", "sets.svm", "tied.sl1max", *tied)
     assert report["label_mode"] == "exclusive" and report["n_examples"] == 79
     _, out, _ = run(capsys, "predict", "tied.sl1max", "sets.svm")
@@ -351,8 +351,8 @@ def test_impossible_options(files, capsys):
         ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm to train on"),
     ):
         check_complaint(capsys, "train", "train.svm", "m.sl1max", option, value, says=says)
-    code, _, err = run(capsys, "train", "train.svm", "m.sl1max", "--learner", "adaboost", "--rounds", "abc")
-    assert code == 2 and err.endswith("error: argument --rounds: 'abc' is not a positive integer\n")
+    code, _, err = run(capsys, "train", "train.svm", "m.sl1max", "--learner", "adaboost", "--n-estimators", "abc")
+    assert code == 2 and err.endswith("error: argument --n-estimators: 'abc' is not a positive integer\n")
 
 
 def test_files_that_are_not_there(files, capsys):
@@ -565,10 +565,10 @@ def test_a_reader_that_has_seen_enough(files):
 
 
 def test_adaboost(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "boosted", "--learner", "adaboost", "--rounds", 40)
+    report = run_json(capsys, "train", "train.svm", "boosted", "--learner", "adaboost", "--n-estimators", 40)
     assert (report["learner"], report["solver"]) == ("adaboost", "adaboost")
     X, y = make_data()
-    estimator = sl1max.AdaBoostClassifier(n_rounds=40).fit(X[:60], y[:60])
+    estimator = sl1max.AdaBoostClassifier(n_estimators=40).fit(X[:60], y[:60])
     np.testing.assert_array_equal(sl1max.load("boosted").proba(X), estimator.model_.proba(X))
     assert run_json(capsys, "evaluate", "boosted", "test.svm")["error"] < 0.5
     assert run(capsys, "predict", "boosted", "test.svm", "--proba")[0] == 0
@@ -578,7 +578,7 @@ def test_svm(files, capsys):
     report = run_json(capsys, "train", "train.svm", "machine", "--learner", "svm", "--cost", 0.1)
     assert (report["learner"], report["objective"]) == ("svm", None)
     X, y = make_data()
-    estimator = sl1max.make_classifier("svm", C=0.1, random_state=0).fit(X[:60], y[:60])
+    estimator = sl1max.get_learner("svm", C=0.1, random_state=0).fit(X[:60], y[:60])
     expected = [str(label) for label in estimator.predict(X[60:])]
     assert run(capsys, "predict", "machine", "test.svm")[1].split() == expected
 
@@ -596,7 +596,7 @@ def test_auto_with_validation_examples(files, capsys):
     args = ("train", "train.svm", "best", "--learner", "auto", "--validation", "test.svm")
     report = run_json(capsys, *args)
     X, y = make_data()
-    auto = sl1max.make_classifier("auto", random_state=0).fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:])
+    auto = sl1max.get_learner("auto", random_state=0).fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:])
     assert report["chosen"] == {"row": auto.best_index_, "score": auto.best_score_} | auto.best_params_
     assert report["n_examples"] == 60
     check_complaint(capsys, *args, "--folds", "3", says="--folds is for cross-validation")
@@ -642,13 +642,13 @@ def test_label_sets_of_other_learners(tmp_path, capsys):
     for learner in ("adaboost", "svm"):
         model = tmp_path / learner
         run_json(capsys, "train", path, model, "--label-sets", "--learner", learner)
-        assert sl1max.load(model).indicator
+        assert sl1max.load(model).trained_on_indicator
 
 
 def test_options_of_another_learner(files, capsys):
     for learner, option, owner in [
         ("svm", ["--beta", "0.3"], "maxent"),
-        ("maxent", ["--rounds", "5"], "adaboost"),
+        ("maxent", ["--n-estimators", "5"], "adaboost"),
         ("auto", ["--cost", "5"], "svm"),
     ]:
         args = ["train", "train.svm", "other", "--learner", learner, *option]

@@ -42,10 +42,10 @@ def make_booster(twin, form="rows"):
     )  # fmt: skip
 
 
-def run_rounds(booster, n_rounds):
+def run_rounds(booster, n_estimators):
     """(coordinate, delta, gain) of each round, the losses, and the last status."""
     rounds, losses, status = [], [booster.objective], "running"
-    while len(rounds) < n_rounds:
+    while len(rounds) < n_estimators:
         status = booster.run(1)
         if status != "running":
             break
@@ -101,8 +101,8 @@ def make_rare(seed, n_inside, values, **options):
 )
 def test_sums_that_are_kept_choose_as_fresh_ones(twin):
     kept, fresh = (make_booster(twin, form) for form in ("rows", "columns"))
-    for n_rounds in (1, 30, 170):
-        assert kept.run(n_rounds) == fresh.run(n_rounds)
+    for n_estimators in (1, 30, 170):
+        assert kept.run(n_estimators) == fresh.run(n_estimators)
         assert kept.objective == pytest.approx(fresh.objective, rel=1e-9)
     np.testing.assert_array_equal(kept.steps()[0], fresh.steps()[0])
     np.testing.assert_allclose(kept.steps()[1], fresh.steps()[1], rtol=1e-7)
@@ -199,8 +199,8 @@ def test_tiny_and_empty_columns_are_left_alone():
 
 def test_more_rounds_than_any_class_needs():
     """Room for the steps is not taken before they are made."""
-    model = AdaBoostClassifier(n_rounds=10**12).fit(np.zeros((8, 2)), [1] * 6 + [0] * 2)
-    assert 0 < model.n_rounds_ < 1000 and model.model_.converged.all()
+    model = AdaBoostClassifier(n_estimators=10**12).fit(np.zeros((8, 2)), [1] * 6 + [0] * 2)
+    assert 0 < model.n_estimators_ < 1000 and model.model_.converged.all()
 
 
 def test_steps_add_up_and_runs_continue():
@@ -240,7 +240,7 @@ def make_data(n_classes=3, n_samples=120, n_features=10, seed=0):
     return np.minimum(X, 1), y
 
 
-@parametrize_with_checks([AdaBoostClassifier(n_rounds=100)])
+@parametrize_with_checks([AdaBoostClassifier(n_estimators=100)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -248,7 +248,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_weights_are_those_of_the_twin(loss):
     X, y = make_data()
-    estimator = AdaBoostClassifier(loss=loss, n_rounds=30).fit(X, y)
+    estimator = AdaBoostClassifier(loss=loss, n_estimators=30).fit(X, y)
     for c in range(3):
         sign = np.where(y == c, 1.0, -1.0)
         twin = BoostTwin(X, sign, np.full(120, 1 / 120), loss == "exponential", smoothing=1 / 240)
@@ -269,10 +269,10 @@ def test_weights_are_those_of_the_twin(loss):
 
 def test_two_labels_are_one_problem():
     X, y = make_data(n_classes=2)
-    estimator = AdaBoostClassifier(n_rounds=40).fit(X, np.array(["no", "yes"])[y])
-    turned = AdaBoostClassifier(n_rounds=40).fit(X, np.array(["yes", "no"])[y])
+    estimator = AdaBoostClassifier(n_estimators=40).fit(X, np.array(["no", "yes"])[y])
+    turned = AdaBoostClassifier(n_estimators=40).fit(X, np.array(["yes", "no"])[y])
     np.testing.assert_allclose(estimator.decision_function(X), -turned.decision_function(X))
-    indicator = AdaBoostClassifier(n_rounds=40).fit(X, np.eye(2)[y])
+    indicator = AdaBoostClassifier(n_estimators=40).fit(X, np.eye(2)[y])
     np.testing.assert_allclose(indicator.model_.weights.toarray(), estimator.model_.weights.toarray())
     np.testing.assert_allclose(indicator.intercept_, estimator.model_.intercept)
 
@@ -281,7 +281,7 @@ def test_two_labels_are_one_problem():
 def test_label_sets(form):
     X, _ = make_data()
     Y = X[:, :3].astype(int)
-    estimator = AdaBoostClassifier(n_rounds=30).fit(X, form(Y))
+    estimator = AdaBoostClassifier(n_estimators=30).fit(X, form(Y))
     predicted = estimator.predict(X)
     assert sparse.issparse(predicted) == (form is not np.asarray)
     np.testing.assert_array_equal(sparse.csr_array(predicted).toarray(), Y)
@@ -292,7 +292,7 @@ def test_constant_class():
     X, y = make_data()
     Y = np.column_stack([np.eye(3)[y], np.zeros(len(y)), np.ones(len(y))])
     with pytest.warns(UserWarning, match="constant"):
-        estimator = AdaBoostClassifier(n_rounds=30).fit(X, Y)
+        estimator = AdaBoostClassifier(n_estimators=30).fit(X, Y)
     np.testing.assert_array_equal(estimator.predict(X)[:, 3:], [[0, 1]] * len(y))
     assert estimator.n_iter_.tolist() == [30, 30, 30, 0, 0]
 
@@ -300,11 +300,11 @@ def test_constant_class():
 def test_sample_weights_repeat_examples():
     X, y = make_data()
     times = np.random.default_rng(0).integers(0, 4, len(y))
-    weighted = AdaBoostClassifier(n_rounds=50).fit(X, y, sample_weight=times)
-    repeated = AdaBoostClassifier(n_rounds=50).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    weighted = AdaBoostClassifier(n_estimators=50).fit(X, y, sample_weight=times)
+    repeated = AdaBoostClassifier(n_estimators=50).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
-    balanced = AdaBoostClassifier(n_rounds=50, class_weight={0: 2, 1: 1, 2: 1}).fit(X, y)
-    by_hand = AdaBoostClassifier(n_rounds=50).fit(X, y, sample_weight=np.where(y == 0, 2, 1))
+    balanced = AdaBoostClassifier(n_estimators=50, class_weight={0: 2, 1: 1, 2: 1}).fit(X, y)
+    by_hand = AdaBoostClassifier(n_estimators=50).fit(X, y, sample_weight=np.where(y == 0, 2, 1))
     np.testing.assert_array_equal(balanced.coef_, by_hand.coef_)
 
 
@@ -312,14 +312,14 @@ def test_values_of_any_scale():
     """Each column is divided by its greatest absolute value."""
     X, y = make_data()
     scale = np.array([1, -3, 0.01, 1e6, 1, 1, 1, 1, 1, 1])
-    plain, scaled = (AdaBoostClassifier(n_rounds=60).fit(form, y) for form in (X, X * scale))
+    plain, scaled = (AdaBoostClassifier(n_estimators=60).fit(form, y) for form in (X, X * scale))
     np.testing.assert_allclose(scaled.coef_ * scale, plain.coef_, rtol=1e-7)
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_threads_do_not_change_the_result(early_stopping):
     X, y = make_data(n_classes=5)
-    options = {"n_rounds": 50, "early_stopping": early_stopping, "random_state": 0}
+    options = {"n_estimators": 50, "early_stopping": early_stopping, "random_state": 0}
     one, two = (AdaBoostClassifier(**options, n_jobs=n_jobs).fit(X, y) for n_jobs in (None, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.model_.objective, two.model_.objective)
@@ -328,7 +328,7 @@ def test_threads_do_not_change_the_result(early_stopping):
 @pytest.mark.parametrize(("loss", "of_zero"), [("logistic", np.log(2)), ("exponential", 1.0)])
 def test_loss_of_zero_weights_without_an_intercept(loss, of_zero):
     X, y = make_data()
-    model = AdaBoostClassifier(loss=loss, n_rounds=50, fit_intercept=False).fit(X, y).model_
+    model = AdaBoostClassifier(loss=loss, n_estimators=50, fit_intercept=False).fit(X, y).model_
     np.testing.assert_allclose(model.objective_zero, of_zero)
     assert (model.objective < model.objective_zero).all()
 
@@ -336,18 +336,18 @@ def test_loss_of_zero_weights_without_an_intercept(loss, of_zero):
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
 def test_early_stopping_keeps_the_best_rounds(loss):
     X, y = make_data(n_samples=300, n_features=60)
-    estimator = AdaBoostClassifier(loss=loss, n_rounds=400, early_stopping=True)
+    estimator = AdaBoostClassifier(loss=loss, n_estimators=400, early_stopping=True)
     estimator.fit(X[:150], y[:150], X_val=X[150:], y_val=y[150:])
     best = estimator.validation_errors_.argmin()
-    assert estimator.n_rounds_ == estimator.validation_rounds_[best]
+    assert estimator.n_estimators_ == estimator.validation_rounds_[best]
     assert estimator.validation_rounds_[-1] < 400 and len(estimator.validation_rounds_) == best + 11
-    straight = AdaBoostClassifier(loss=loss, n_rounds=estimator.n_rounds_).fit(X[:150], y[:150])
+    straight = AdaBoostClassifier(loss=loss, n_estimators=estimator.n_estimators_).fit(X[:150], y[:150])
     np.testing.assert_allclose(estimator.coef_, straight.coef_)
     np.testing.assert_allclose(estimator.objective_, straight.objective_)
     np.testing.assert_array_equal(estimator.n_iter_, straight.n_iter_)
     assert straight.score(X[150:], y[150:]) == pytest.approx(1 - estimator.validation_errors_[best])
-    drawn = AdaBoostClassifier(n_rounds=50, early_stopping=True, random_state=0).fit(sparse.csc_array(X), y)
-    assert 0 < drawn.model_.mass < 300 and drawn.n_rounds_ <= 50
+    drawn = AdaBoostClassifier(n_estimators=50, early_stopping=True, random_state=0).fit(sparse.csc_array(X), y)
+    assert 0 < drawn.model_.total_weight < 300 and drawn.n_estimators_ <= 50
     assert not hasattr(drawn.set_params(early_stopping=False).fit(X, y), "validation_errors_")
 
 
@@ -371,10 +371,10 @@ class CountedRounds:
 def test_early_stopping_makes_no_more_rounds(monkeypatch):
     X, y = make_data(n_samples=300, n_features=60)
     counted = CountedRounds(monkeypatch)
-    patient = AdaBoostClassifier(n_rounds=400, early_stopping=True, n_iter_no_change=100, random_state=0).fit(X, y)
+    patient = AdaBoostClassifier(n_estimators=400, early_stopping=True, n_iter_no_change=100, random_state=0).fit(X, y)
     assert patient.validation_rounds_[-1] == 400 and counted.n == 3 * 400
     counted.n = 0
-    eager = AdaBoostClassifier(n_rounds=400, early_stopping=True, n_iter_no_change=2, random_state=0).fit(X, y)
+    eager = AdaBoostClassifier(n_estimators=400, early_stopping=True, n_iter_no_change=2, random_state=0).fit(X, y)
     n_looks = len(eager.validation_rounds_)
     assert eager.validation_errors_.argmin() == n_looks - 3
     np.testing.assert_array_equal(eager.validation_errors_, patient.validation_errors_[:n_looks])
@@ -385,7 +385,7 @@ def test_early_stopping_makes_no_more_rounds(monkeypatch):
 def test_early_stopping_without_states(engine, monkeypatch):
     """Rounds that are made anew, for want of memory or in other processes, are the same."""
     X, y = make_data(n_samples=200, n_features=40)
-    options = {"n_rounds": 200, "early_stopping": True, "random_state": 0, "n_iter_no_change": 4}
+    options = {"n_estimators": 200, "early_stopping": True, "random_state": 0, "n_iter_no_change": 4}
     plain = AdaBoostClassifier(**options).fit(X, y)
     if engine == "no room":
         monkeypatch.setattr("sl1max.estimators._adaboost.KEPT_BYTES", 0)
@@ -402,29 +402,29 @@ def test_early_stopping_ends_with_the_rounds():
     """No class has anything to gain after a few rounds, or the callback has ended all of them."""
     X, y = np.ones((4, 1)), np.array([0, 0, 0, 1])
     options = {"early_stopping": True, "n_iter_no_change": 1000}
-    stalled = AdaBoostClassifier(n_rounds=1000, **options).fit(X, y, X_val=X, y_val=y)
-    plain = AdaBoostClassifier(n_rounds=1000).fit(X, y)
-    assert stalled.validation_rounds_[-1] == plain.n_rounds_ < 1000
-    ended = AdaBoostClassifier(n_rounds=1000, callback=lambda progress: progress.n_iter >= 30, **options)
+    stalled = AdaBoostClassifier(n_estimators=1000, **options).fit(X, y, X_val=X, y_val=y)
+    plain = AdaBoostClassifier(n_estimators=1000).fit(X, y)
+    assert stalled.validation_rounds_[-1] == plain.n_estimators_ < 1000
+    ended = AdaBoostClassifier(n_estimators=1000, callback=lambda progress: progress.n_iter >= 30, **options)
     assert ended.fit(*make_data()).validation_rounds_.tolist() == [10, 20, 30]
 
 
 def test_early_stopping_on_label_sets():
     X, y = make_data()
     Y = sparse.csr_array(np.eye(3)[y])
-    sets = AdaBoostClassifier(n_rounds=50, early_stopping=True).fit(X, Y, X_val=X, y_val=Y)
-    vector = AdaBoostClassifier(n_rounds=50, early_stopping=True).fit(X, y, X_val=X, y_val=y)
+    sets = AdaBoostClassifier(n_estimators=50, early_stopping=True).fit(X, Y, X_val=X, y_val=Y)
+    vector = AdaBoostClassifier(n_estimators=50, early_stopping=True).fit(X, y, X_val=X, y_val=y)
     np.testing.assert_allclose(sets.validation_errors_, vector.validation_errors_)
 
 
 def test_callback_and_progress(capsys):
     X, y = make_data()
     seen = []
-    estimator = AdaBoostClassifier(n_rounds=1000, callback=lambda progress: seen.append(progress) or True)
+    estimator = AdaBoostClassifier(n_estimators=1000, callback=lambda progress: seen.append(progress) or True)
     estimator.fit(X, y)
-    assert estimator.n_rounds_ == 100 and not estimator.model_.converged.any()
+    assert estimator.n_estimators_ == 100 and not estimator.model_.converged.any()
     assert sorted(progress.class_label for progress in seen) == [0, 1, 2]
-    AdaBoostClassifier(n_rounds=50, verbose=1, early_stopping=True).fit(X, y)
+    AdaBoostClassifier(n_estimators=50, verbose=1, early_stopping=True).fit(X, y)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6 and "nan" not in "".join(lines) and "of 50 rounds" in lines[-1]
     assert lines[0].startswith("sl1max: 10 rounds: validation error 0.")
@@ -432,7 +432,7 @@ def test_callback_and_progress(capsys):
 
 def test_saved_and_loaded(tmp_path):
     X, y = make_data()
-    model = AdaBoostClassifier(n_rounds=50).fit(X, y).model_
+    model = AdaBoostClassifier(n_estimators=50).fit(X, y).model_
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(sl1max.load(tmp_path / "model").proba(X), model.proba(X))
 
@@ -441,7 +441,7 @@ def test_saved_and_loaded(tmp_path):
     ("options", "says"),
     [
         ({"loss": "hinge"}, "loss='hinge'"),
-        ({"n_rounds": 0}, "n_rounds=0"),
+        ({"n_estimators": 0}, "n_estimators=0"),
         ({"smoothing": -1}, "smoothing=-1"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"validation_fraction": 2, "early_stopping": True}, "validation_fraction=2"),

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sl1max
-from sl1max import AdaBoostClassifier, MaxentClassifier, make_classifier
+from sl1max import AdaBoostClassifier, MaxentClassifier, get_learner
 from sl1max.estimators._learners import AutoClassifier, LinearSVMClassifier
 
 
@@ -24,11 +24,11 @@ def make_data(n_classes=3, n_samples=120, n_features=10, seed=0):
     return np.minimum(X, 1), y
 
 
-QUICK = {"distribution": "conditional", "betas": [1, 0.5], "n_rounds": [20, 40], "Cs": [1, 0.1], "cv": 3}
+QUICK = {"distribution": "conditional", "betas": [1, 0.5], "n_estimators": [20, 40], "Cs": [1, 0.1], "cv": 3}
 
 
 @parametrize_with_checks(
-    [LinearSVMClassifier(tol=1e-12), AutoClassifier(**QUICK | {"betas": [0.5], "n_rounds": [50], "Cs": [1]})]
+    [LinearSVMClassifier(tol=1e-12), AutoClassifier(**QUICK | {"betas": [0.5], "n_estimators": [50], "Cs": [1]})]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -38,23 +38,23 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_switch():
-    assert type(make_classifier()) is MaxentClassifier
-    assert make_classifier("maxent", beta=0.3).beta == 0.3
-    assert type(make_classifier("adaboost", n_rounds=7)) is AdaBoostClassifier
-    assert type(make_classifier("svm", C=2)) is LinearSVMClassifier
-    assert type(make_classifier("auto")) is AutoClassifier
-    assert sl1max.make_classifier is make_classifier
+    assert type(get_learner()) is MaxentClassifier
+    assert get_learner("maxent", beta=0.3).beta == 0.3
+    assert type(get_learner("adaboost", n_estimators=7)) is AdaBoostClassifier
+    assert type(get_learner("svm", C=2)) is LinearSVMClassifier
+    assert type(get_learner("auto")) is AutoClassifier
+    assert sl1max.get_learner is get_learner
     with pytest.raises(ValueError, match="learner='forest' is unknown"):
-        make_classifier("forest")
+        get_learner("forest")
 
 
 @pytest.mark.parametrize("learner", ["maxent", "adaboost", "svm"])
 def test_same_methods(learner, tmp_path):
     X, y = make_data()
-    estimator = make_classifier(learner).fit(X, y)
+    estimator = get_learner(learner).fit(X, y)
     assert estimator.decision_function(X).shape == (len(y), 3)
     np.testing.assert_array_equal(estimator.predict_top_k(X, 2)[:, 0], estimator.predict(X))
-    assert cross_val_score(make_classifier(learner), X, y).mean() > 0.5
+    assert cross_val_score(get_learner(learner), X, y).mean() > 0.5
     estimator.model_.save(tmp_path / "model")
     np.testing.assert_array_equal(sl1max.load(tmp_path / "model").predict(X), estimator.predict(X))
     assert "classes" in repr(estimator.model_)
@@ -128,12 +128,12 @@ def test_table_and_choice():
     assert auto.results_["settings"].tolist() == [
         "conditional, exclusive, beta=1", "conditional, exclusive, beta=0.5",
         "conditional, independent, beta=1", "conditional, independent, beta=0.5",
-        "logistic, n_rounds=20", "logistic, n_rounds=40", "C=0.1", "C=1",
+        "logistic, n_estimators=20", "logistic, n_estimators=40", "C=0.1", "C=1",
     ]  # fmt: skip
     assert auto.best_score_ == auto.results_["score"].max() == auto.results_["score"][auto.best_index_]
     assert auto.best_params_ == auto.candidates_[auto.best_index_]
     params = dict(auto.best_params_)
-    chosen = make_classifier(params.pop("learner"), **params).fit(X, y)
+    chosen = get_learner(params.pop("learner"), **params).fit(X, y)
     np.testing.assert_array_equal(auto.predict(X), chosen.predict(X))
     assert not auto.errors_
 
@@ -144,7 +144,7 @@ def test_scores_are_those_of_cross_validation(learner):
     auto = AutoClassifier(**QUICK, learners=learner, random_state=0).fit(X, y)
     for candidate, score in zip(auto.candidates_, auto.results_["score"], strict=True):
         params = {name: value for name, value in candidate.items() if name != "learner"}
-        expected = cross_val_score(make_classifier(learner, **params), X, y, cv=3).mean()
+        expected = cross_val_score(get_learner(learner, **params), X, y, cv=3).mean()
         assert score == pytest.approx(expected, abs=0.004)
 
 
@@ -159,7 +159,7 @@ def test_validation_set():
     X, y = make_data(n_samples=200)
     auto = AutoClassifier(**QUICK).fit(X[:120], y[:120], X_val=X[120:], y_val=y[120:])
     assert auto.best_score_ == pytest.approx(auto.score(X[120:], y[120:]))
-    assert auto.model_.mass == 120
+    assert auto.model_.total_weight == 120
     with pytest.raises(ValueError, match="together"):
         AutoClassifier().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match=r"^y_val has 3 examples, but X_val has 200$"):
@@ -170,7 +170,7 @@ def test_validation_set():
         AutoClassifier().fit(X, np.eye(3)[y], X_val=X, y_val=y)
 
 
-@pytest.mark.parametrize("name", ["learners", "distribution", "label_mode", "loss", "n_rounds", "Cs"])
+@pytest.mark.parametrize("name", ["learners", "distribution", "label_mode", "loss", "n_estimators", "Cs"])
 def test_nothing_to_choose_from(name):
     with pytest.raises(ValueError, match=f"^{name} is empty: there is nothing to choose from$"):
         AutoClassifier(**{name: []}).fit(*make_data())
@@ -192,7 +192,7 @@ def test_scoring_and_weights():
     is_svm = auto.results_["learner"] == "svm"
     assert (auto.results_["score"][~is_svm] < 0).all() and np.isnan(auto.results_["score"][is_svm]).all()
     assert all("predict_proba" in str(auto.errors_[row]) for row in np.flatnonzero(is_svm))
-    assert auto.model_.mass == weight.sum()
+    assert auto.model_.total_weight == weight.sum()
 
 
 def test_probabilities_depend_on_the_choice():

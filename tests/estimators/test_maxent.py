@@ -163,7 +163,7 @@ def test_indicator_as_the_neighbours_have_it():
 
 def test_exclusive_indicator():
     X, Y = make_indicator()
-    estimator = MaxentClassifier(label_mode="exclusive", multilabel="equal").fit(X, Y)
+    estimator = MaxentClassifier(label_mode="exclusive", multilabel_weighting="equal").fit(X, Y)
     labels = estimator.predict(X)
     np.testing.assert_array_equal(labels.sum(axis=1), 1)
     np.testing.assert_array_equal(labels.argmax(axis=1), estimator.decision_function(X).argmax(axis=1))
@@ -306,9 +306,9 @@ def test_early_stopping_on_a_fraction():
     options = {"early_stopping": True, "solver": "sequential", "beta": 0.01, "random_state": 3}
     one, two = (MaxentClassifier(**options).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
-    assert one.model_.mass == 216
+    assert one.model_.total_weight == 216
     other = MaxentClassifier(**(options | {"random_state": 4})).fit(X, y, sample_weight=np.full(240, 2.0))
-    assert other.model_.mass == 432
+    assert other.model_.total_weight == 432
     assert other.sparse_coef_.nnz > 0
 
 

@@ -22,7 +22,7 @@ def test_selector_against_the_checks_of_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("estimator", [None, MaxentClassifier(beta=2.0), AdaBoostClassifier(n_rounds=6)])
+@pytest.mark.parametrize("estimator", [None, MaxentClassifier(beta=2.0), AdaBoostClassifier(n_estimators=6)])
 def test_selector_keeps_exactly_the_nonzero_features(estimator, n_classes, as_sparse):
     X, y = make_data(n_classes)
     X = sparse.csr_array(X) if as_sparse else X

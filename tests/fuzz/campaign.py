@@ -12,7 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-ModelFields = ("class_prior", "dual_gap", "intercept", "log_z", "mass", "objective", "objective_zero", "converged")
+ModelFields = (
+    "class_prior",
+    "dual_gap",
+    "intercept",
+    "log_z",
+    "total_weight",
+    "objective",
+    "objective_zero",
+    "converged",
+)
 
 
 class Finding(Exception):

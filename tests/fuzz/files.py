@@ -122,8 +122,8 @@ def seal(content, version, body):
 
 def check_types(model):
     """The fields of a model are of the types that its documentation says."""
-    check(isinstance(model.indicator, bool), f"indicator is {model.indicator!r}")
-    for name in ("mass", "objective", "objective_zero", "dual_gap", "n_iter", "converged", "tol"):
+    check(isinstance(model.trained_on_indicator, bool), f"trained_on_indicator is {model.trained_on_indicator!r}")
+    for name in ("total_weight", "objective", "objective_zero", "dual_gap", "n_iter", "converged", "tol"):
         value = getattr(model, name)
         kind = np.asarray(value).dtype.kind
         check(kind in "biuf", f"{name} is {value!r}")

@@ -84,7 +84,7 @@ def boosting(rng):
     with strict_warnings() as seen:
         try:
             model = sl1max.AdaBoostClassifier(
-                n_rounds=int(rng.integers(1, 40)),
+                n_estimators=int(rng.integers(1, 40)),
                 loss=str(rng.choice(["logistic", "exponential"])),
                 smoothing=float(rng.choice([0.1, 0.5, 1e-9])),
             ).fit(given, y, sample_weight=make_weight(rng, len(X)))

@@ -165,7 +165,7 @@ def make_problem(rng):
         "tol": float(10.0 ** rng.integers(-9, -1)),
         "sample_weight": make_weight(rng, n_samples),
         "offset": offset,
-        "multilabel": str(rng.choice(["duplicate", "equal"])),
+        "multilabel_weighting": str(rng.choice(["duplicate", "equal"])),
         "n_jobs": int(rng.integers(1, 3)),
     }
     if rng.random() < 0.1:
@@ -196,8 +196,8 @@ def twins_of(X, y, Y, options):
         offset = np.repeat(offset[:, None], Y.shape[1], axis=1)
     return ref.model_twins(
         X, Y, options["distribution"], options["label_mode"], sample_weight=options["sample_weight"],
-        multilabel=options["multilabel"], offset=offset, beta=options["beta"], beta_rule=options["beta_rule"],
-        intercept=options["fit_intercept"],
+        multilabel_weighting=options["multilabel_weighting"], offset=offset, beta=options["beta"],
+        beta_rule=options["beta_rule"], intercept=options["fit_intercept"],
     )  # fmt: skip
 
 
@@ -233,11 +233,11 @@ def _weights_in(model, c, twin):
             return one_block(twin), lam[1:] - lam[:1], np.diff(model.intercept)
         return twin, lam, model.intercept
     if model.distribution == "joint":
-        in_class, non_class = (part[[c]].toarray() for part in model.weights_parts())
+        in_class, non_class = (part[[c]].toarray() for part in model._parts)
         return twin, np.vstack([non_class, in_class]), None
     if model.distribution == "conditional":
         return one_block(twin), model.weights[[c]].toarray(), model.intercept[[c]]
-    part = model.weights if model.parts is None else model.weights_parts()[0]
+    part = model.weights if model._parts is None else model._parts[0]
     return twin, part[[c]].toarray(), None
 
 

@@ -37,7 +37,7 @@ def expected_means(model, X, weight, c, side):
     if model.distribution == "conditional":
         prob = model.proba(X)[:, c]
         return (share * (prob if side == "class" else 1 - prob)) @ X
-    row = model.weights if model.parts is None else model.parts[0 if side == "class" else 1]
+    row = model.weights if model._parts is None else model._parts[0 if side == "class" else 1]
     scores = X @ row.toarray().T[:, c]
     within = softmax(scores + np.log(weight)) @ X
     if model.distribution == "class-conditional":
@@ -74,7 +74,7 @@ def test_constraints_against_the_formulas(distribution, label_mode, n_classes, w
             np.testing.assert_allclose(rows["target"], (weight * member) @ X / mass, atol=1e-12)
             expected = expected_means(model, X, weight, c, side or "class")
             np.testing.assert_allclose(rows["expectation"], expected, atol=1e-9)
-            part = model.weights if side is None else model.parts[side == "non-class"]
+            part = model.weights if side is None else model._parts[side == "non-class"]
             np.testing.assert_array_equal(rows["weight"], part[[c]].toarray().ravel())
     check_optimality(table)
 
@@ -102,7 +102,7 @@ def test_beta_is_that_of_the_rules():
             model = sl1max.fit(X, y, distribution=distribution, beta_rule=rule)
             table = sl1max.constraints(model, X, y, label=1, features=list(range(N_FEATURES)))
             data = read_data(
-                X, y, distribution=distribution, label_mode="auto", multilabel="duplicate", solver="auto",
+                X, y, distribution=distribution, label_mode="auto", multilabel_weighting="duplicate", solver="auto",
                 sample_weight=None, offset=None,
             )  # fmt: skip
             penalties = Penalties(data, Moments(data), distribution, read_beta(0.5, 3, N_FEATURES), rule)
@@ -140,9 +140,9 @@ def test_indicator_offset_and_constant_class():
 def test_several_labels_per_example():
     X, y = make_data()
     indicator = np.column_stack([y == 0, y >= 1, y == 2])
-    for multilabel in ("duplicate", "equal"):
-        model = sl1max.fit(X, indicator, label_mode="exclusive", multilabel=multilabel, tol=1e-9)
-        check_optimality(sl1max.constraints(model, X, indicator, multilabel=multilabel))
+    for multilabel_weighting in ("duplicate", "equal"):
+        model = sl1max.fit(X, indicator, label_mode="exclusive", multilabel_weighting=multilabel_weighting, tol=1e-9)
+        check_optimality(sl1max.constraints(model, X, indicator, multilabel_weighting=multilabel_weighting))
 
 
 def test_what_is_listed():

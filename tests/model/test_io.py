@@ -55,7 +55,7 @@ def content(model, tmp_path_factory):
 def assert_equal_models(first, second):
     for field in fields(sl1max.Model):
         one, two = getattr(first, field.name), getattr(second, field.name)
-        if field.name == "parts":
+        if field.name == "_parts":
             assert (one is None) == (two is None)
             ones, twos = (one or ()), (two or ())
         else:
@@ -187,14 +187,14 @@ def test_large_model_is_small(tmp_path):
     model = sl1max.Model(
         distribution="conditional",
         label_mode="independent",
-        indicator=False,
+        trained_on_indicator=False,
         classes=np.array([f"tag {c}" for c in range(n_classes)]),
         weights=(parts[0] - parts[1]).tocsr(),
-        parts=tuple(parts),
+        _parts=tuple(parts),
         intercept=rng.normal(size=n_classes),
         log_z=None,
         class_prior=rng.random(n_classes),
-        mass=938_455.0,
+        total_weight=938_455.0,
         objective=rng.random(n_classes),
         objective_zero=rng.random(n_classes),
         dual_gap=rng.random(n_classes),
@@ -378,8 +378,8 @@ def test_bodies_that_make_no_model(table, arrays, tmp_path):
     [
         ("distribution", "normal"),
         ("label_mode", None),
-        ("indicator", 1),
-        ("mass", "<f8"),
+        ("trained_on_indicator", 1),
+        ("total_weight", "<f8"),
         ("objective", {}),
         ("dual_gap", "0"),
         ("n_iter", 0.5),
@@ -488,8 +488,8 @@ def test_model_from_a_pipe(model, content, tmp_path):
 
 def test_model_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-exclusive.sl1max")
-    assert model.classes.tolist() == ["ham", "spam", "été"] and model.parts is None
-    assert (model.distribution, model.label_mode, model.indicator) == ("conditional", "exclusive", False)
+    assert model.classes.tolist() == ["ham", "spam", "été"] and model._parts is None
+    assert (model.distribution, model.label_mode, model.trained_on_indicator) == ("conditional", "exclusive", False)
     assert (model.beta, model.beta_rule, model.solver, model.tol) == (0.5, "deviation", "auto", 1e-4)
     assert model.weights.shape == (3, 8)
     np.testing.assert_allclose(model.weights[[2]].toarray()[0, [2, 6, 7]], [3.28249854, -1.69490982, -0.7324222])
@@ -501,8 +501,8 @@ def test_model_of_0_1_0_is_read():
 def test_model_with_two_parts_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-independent.sl1max")
     assert model.classes.tolist() == [0, 1, 2] and model.beta is None
-    assert (model.distribution, model.label_mode, model.indicator) == ("joint", "independent", True)
-    np.testing.assert_array_equal((model.parts[0] - model.parts[1]).toarray(), model.weights.toarray())
+    assert (model.distribution, model.label_mode, model.trained_on_indicator) == ("joint", "independent", True)
+    np.testing.assert_array_equal((model._parts[0] - model._parts[1]).toarray(), model.weights.toarray())
     np.testing.assert_allclose(model.weights.toarray()[:, 2], [-2.23223379, -2.01380518, 5.15415655])
     np.testing.assert_allclose(model.objective, [3.95675503, 4.05264799, 4.02101834])
     assert model.converged.all()

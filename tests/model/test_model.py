@@ -29,7 +29,7 @@ def make_data(n_classes=3, seed=0):
 def test_attributes(distribution, label_mode, n_classes):
     X, y = make_data(n_classes)
     model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
-    assert (model.distribution, model.label_mode, model.indicator) == (distribution, label_mode, False)
+    assert (model.distribution, model.label_mode, model.trained_on_indicator) == (distribution, label_mode, False)
     assert model.weights.format == "csr"
     assert model.weights.shape == (n_classes, 15)
     assert model.weights.has_canonical_format and model.weights.data.all()
@@ -91,11 +91,10 @@ def test_parts():
     X, y = make_data()
     for distribution in ("conditional", "joint", "class-conditional"):
         model = sl1max.fit(X, y, distribution=distribution, label_mode="independent")
-        lam_1, lam_0 = model.weights_parts()
+        lam_1, lam_0 = model._parts
         np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
         assert (lam_0.nnz > 0) == (distribution != "class-conditional")
-    with pytest.raises(ValueError, match=r"^weights_parts: exclusive classes have one set of weights"):
-        sl1max.fit(X, y).weights_parts()
+    assert sl1max.fit(X, y)._parts is None
 
 
 def test_difference_sits_where_it_costs_least():
@@ -105,10 +104,10 @@ def test_difference_sits_where_it_costs_least():
     y[:12] = 1
     X[:8, 0] = 1
     model = sl1max.fit(X, y[:, None], beta=0.1)
-    lam_1, lam_0 = model.weights_parts()
+    lam_1, lam_0 = model._parts
     assert lam_1.nnz > 0 and not np.any((lam_1.toarray() != 0) & (lam_0.toarray() != 0))
     tie = sl1max.fit(X, y[:, None], beta=0.1, beta_rule="count")
-    assert tie.weights_parts()[1].nnz == 0
+    assert tie._parts[1].nnz == 0
     for c in (0, 1):
         beta = np.ones((2, 15))
         beta[c] = 2
@@ -199,7 +198,7 @@ def test_probability_of_class_conditional_model_is_below_one():
     X = np.array([[1, 0]] * 2 + [[0, 1]] * 30)
     y = np.array([[1, 0]] * 2 + [[0, 1]] * 30)
     model = sl1max.fit(X, y, distribution="class-conditional", beta=0.01)
-    assert model.decision_function([[9, 0]])[0, 0] + np.log(model.mass) > 0
+    assert model.decision_function([[9, 0]])[0, 0] + np.log(model.total_weight) > 0
     assert model.log_proba([[9, 0]])[0, 0] == np.log1p(-(2.0**-53))
     assert model.proba([[9, 0]])[0, 0] == 1 - 2.0**-53
     assert model.predict([[9, 0]]).toarray().tolist() == [[1, 0]]

@@ -53,7 +53,7 @@ def reuters():
 
 @pytest.fixture
 def without_sklearn(monkeypatch):
-    monkeypatch.delattr(sl1max, "make_classifier", raising=False)
+    monkeypatch.delattr(sl1max, "get_learner", raising=False)
     monkeypatch.delitem(sys.modules, "sl1max.estimators._learners", raising=False)
     monkeypatch.setitem(sys.modules, "sklearn.svm", None)
 
@@ -69,7 +69,7 @@ def test_cells_of_a_set_with_folds(webkb):
     for X_train, y_train, X_test, y_test in data.splits():
         model = sl1max.fit(X_train, y_train, distribution="joint", label_mode="independent")
         wrong += (model.predict(X_test) != y_test).sum()
-        weights.append(sum(part.nnz for part in model.weights_parts()))
+        weights.append(sum(part.nnz for part in model._parts))
     cell = webkb.cells["Q1(lambda^c)", 0.5]
     assert cell.error == pytest.approx(100 * wrong / len(data.y_train))
     assert cell.parameters == np.mean(weights)
@@ -110,13 +110,13 @@ def test_adaboost_and_svm(webkb):
         assert 5 < webkb.cells[row, 0.5].error < 20
 
 
-@pytest.mark.parametrize("n_rounds", [1, 40])
-def test_adaboost_has_the_rounds_of_the_set(n_rounds, monkeypatch):
+@pytest.mark.parametrize("n_estimators", [1, 40])
+def test_adaboost_has_the_rounds_of_the_set(n_estimators, monkeypatch):
     pytest.importorskip("sklearn")
     data = small_reuters()
-    monkeypatch.setitem(reproduce.N_ROUNDS, "reuters", n_rounds)
+    monkeypatch.setitem(reproduce.N_ROUNDS, "reuters", n_estimators)
     column = reproduce.run("reuters", data=data, rows=["AdaBoost"])
-    model = sl1max.AdaBoostClassifier(n_rounds=n_rounds).fit(data.X_train, data.y_train)
+    model = sl1max.AdaBoostClassifier(n_estimators=n_estimators).fit(data.X_train, data.y_train)
     scores = model.decision_function(data.X_test)
     assert column.cells["AdaBoost", 0.5].error == pytest.approx(100 * top_class_error(data.y_test, scores))
 
@@ -253,7 +253,7 @@ def test_rounds_that_were_kept_by_another_setting(tmp_path, monkeypatch):
     data = small_reuters()
     reproduce.run("reuters", data=data, folder=tmp_path, rows=["AdaBoost"])
     monkeypatch.setitem(reproduce.N_ROUNDS, "reuters", 20)
-    with pytest.raises(CheckpointError, match=r"AdaBoost-0.5-0.json: of another run: n_rounds is 500 there and 20"):
+    with pytest.raises(CheckpointError, match=r"AdaBoost-0.5-0.json: of another run: n_estimators is 500 there and 20"):
         reproduce.run("reuters", data=data, folder=tmp_path, rows=[])
 
 

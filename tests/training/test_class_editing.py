@@ -21,12 +21,21 @@ def assert_same(left, right, but=()):
     np.testing.assert_array_equal(left.classes, right.classes)
     assert left.classes.dtype == right.classes.dtype
     matrices = [(left.weights, right.weights)]
-    if left.parts is not None:
-        matrices += zip(left.parts, right.parts, strict=True)
+    if left._parts is not None:
+        matrices += zip(left._parts, right._parts, strict=True)
     for one, other in matrices:
         for name in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in (*PER_CLASS, "mass", "beta", "beta_rule", "solver", "tol", "label_mode", "indicator"):
+    for name in (
+        *PER_CLASS,
+        "total_weight",
+        "beta",
+        "beta_rule",
+        "solver",
+        "tol",
+        "label_mode",
+        "trained_on_indicator",
+    ):
         if name not in but:
             np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
@@ -181,7 +190,7 @@ def test_refusals():
         sl1max.with_class(sl1max.fit(X, Y, beta=np.ones(10)), 3, X, y == 1)
     boosting = pytest.importorskip("sl1max.estimators._adaboost")
     with pytest.raises(ValueError, match="with_class: the model is of adaboost, not of maximum entropy"):
-        sl1max.with_class(boosting.boost(X, one_hot(y), n_rounds=5).model(), 3, X, y == 1)
+        sl1max.with_class(boosting.boost(X, one_hot(y), n_estimators=5).model(), 3, X, y == 1)
 
 
 def test_warning_and_interruption():

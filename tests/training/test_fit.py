@@ -42,16 +42,16 @@ def test_two_exclusive_classes(distribution, fit_intercept):
     assert_optimal(model, optimum)
 
 
-@pytest.mark.parametrize("multilabel", ["duplicate", "equal"])
+@pytest.mark.parametrize("multilabel_weighting", ["duplicate", "equal"])
 @pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
-def test_several_labels(distribution, label_mode, multilabel):
+def test_several_labels(distribution, label_mode, multilabel_weighting):
     """Rows with none, one and more labels, weighted."""
     X, y = make_data(1)
     rng = np.random.default_rng(1)
     Y = np.maximum(one_hot(y), rng.random((60, 3)) < 0.2)
     Y[::7] = 0
     weight = rng.uniform(0.5, 3, 60)
-    options = {"multilabel": multilabel}
+    options = {"multilabel_weighting": multilabel_weighting}
     model = sl1max.fit(
         X,
         sparse.csr_array(Y),
@@ -161,7 +161,7 @@ def test_weight_two_is_the_row_twice(distribution, label_mode):
     weighted = sl1max.fit(X, y, sample_weight=weight, **options)
     repeated = sl1max.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight), **options)
     assert_close_models(weighted, repeated, X)
-    assert weighted.mass == repeated.mass
+    assert weighted.total_weight == repeated.total_weight
 
 
 @pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
@@ -233,7 +233,7 @@ def test_sequential(distribution, label_mode, n_classes, fit_intercept):
 def test_sequential_keeps_both_parts():
     X, y = make_data()
     model = sl1max.fit(X, y, label_mode="independent", solver="sequential", beta_rule="count")
-    lam_1, lam_0 = model.weights_parts()
+    lam_1, lam_0 = model._parts
     assert lam_1.nnz > 0 and lam_0.nnz > 0
     np.testing.assert_array_equal((lam_1 - lam_0).toarray(), model.weights.toarray())
 

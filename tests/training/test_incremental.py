@@ -110,7 +110,7 @@ def test_soft_labels():
     run(solver)
     solver.set_target(other)
     assert_same_model(run(solver), sl1max.fit(X, other, label_mode="exclusive", beta=0.2, tol=TOL))
-    assert solver.result().indicator
+    assert solver.result().trained_on_indicator
 
 
 def test_target_and_weights_at_once():
