@@ -1,4 +1,4 @@
-"""Models as files, and as scikit-learn's LogisticRegression.
+"""Models as files.
 
 A file is a fixed head and a compressed body::
 
@@ -32,8 +32,6 @@ from sl1max._utils.files import atomic_write
 from sl1max.exceptions import ModelFileError
 
 if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
-
     from sl1max.model._model import Model
 
 MAGIC = b"\x93SL1MAX\n"
@@ -91,70 +89,6 @@ def read_model(path: str | os.PathLike[str], names: Sequence[str], max_bytes: in
         raise _too_large(path, error.args[0], max_bytes) from None
     except _DECODING_ERRORS as error:
         raise ModelFileError(f"{path}: not a valid sl1max model ({error})") from error
-
-
-def to_sklearn(model: Model) -> LogisticRegression:
-    """The LogisticRegression that predicts the same.
-
-    Exclusive classes have one whatever the distribution, since their posterior is a softmax of linear scores.
-    So has a single independent class of a conditional or joint model; its classes are then 0 and 1.
-
-    Parameters
-    ----------
-    model : Model
-
-    Returns
-    -------
-    sklearn.linear_model.LogisticRegression
-        Fitted, with dense weights. Its parameters are scikit-learn's defaults: to fit it again is to train
-        another model.
-
-    Raises
-    ------
-    ValueError
-        The model has several independent classes, or its posterior is not logistic.
-    ImportError
-        scikit-learn is not installed.
-
-    Examples
-    --------
-    >>> import sl1max
-    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-    >>> sl1max.fit(X, y).to_sklearn().predict(X).tolist()
-    ['spam', 'spam', 'ham', 'ham']
-    """
-    classes, weights, intercept = _logistic_parameters(model)
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as error:
-        raise ImportError("to_sklearn needs scikit-learn: pip install 'sl1max[sklearn]'") from error
-    logistic = LogisticRegression()
-    logistic.classes_ = classes
-    logistic.coef_ = weights
-    logistic.intercept_ = intercept
-    logistic.n_features_in_ = model.n_features
-    logistic.n_iter_ = np.atleast_1d(model.n_iter).astype(np.int32)
-    return logistic
-
-
-def _logistic_parameters(model):
-    """Classes, dense weights and intercepts; of two classes the second against the first."""
-    weights, intercept = model.weights, model.intercept
-    if model.label_mode == "independent":
-        if model.distribution == "class-conditional":
-            raise ValueError(
-                "to_sklearn: a class-conditional model of independent classes has no LogisticRegression, "
-                "since its posterior is cut off at 1"
-            )
-        if model.n_classes > 1:
-            raise ValueError(
-                f"to_sklearn: {model.n_classes} independent classes are as many logistic regressions; "
-                "one LogisticRegression needs exclusive classes, or a single independent one"
-            )
-        return np.array([0, 1]), weights.toarray(), intercept.copy()
-    if model.n_classes == 2:
-        return model.classes.copy(), (weights[[1]] - weights[[0]]).toarray(), np.diff(intercept)
-    return model.classes.copy(), weights.toarray(), intercept.copy()
 
 
 # Files

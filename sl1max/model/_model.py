@@ -19,10 +19,12 @@ from sl1max._data.moments import IN_CLASS
 from sl1max._utils.threads import count_threads, map_threads
 from sl1max._utils.typing import Matrix
 from sl1max.model._explain import Explanation, Ranking, Sign, Table, explain, top_features
-from sl1max.model._io import MAX_BYTES, read_model, to_sklearn, write_model
+from sl1max.model._export import to_sklearn, to_sparse_dict
+from sl1max.model._io import MAX_BYTES, read_model, write_model
 
 if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
 
 LOG_HALF = np.log(0.5)
 LOG_BELOW_ONE = np.log1p(-(2.0**-53))  # the log of the largest double below 1
@@ -342,8 +344,13 @@ class Model:
         """
         write_model(self, path)
 
-    def to_sklearn(self) -> LogisticRegression:
-        """The LogisticRegression that predicts the same.
+    def to_sklearn(self) -> LogisticRegression | OneVsRestClassifier:
+        """The classifier of scikit-learn that predicts the same.
+
+        Returns
+        -------
+        sklearn.linear_model.LogisticRegression or sklearn.multiclass.OneVsRestClassifier
+            The latter for several independent classes.
 
         Examples
         --------
@@ -353,6 +360,30 @@ class Model:
         ['spam', 'ham']
         """
         return to_sklearn(self)
+
+    def to_sparse_dict(self, feature_names: Sequence[str] | None = None) -> dict[str, Any]:
+        """Everything that predictions need, in lists and dictionaries of numbers and strings, e.g. for JSON.
+
+        Parameters
+        ----------
+        feature_names : sequence of str of length n_features, optional
+            Names of the features; otherwise their column numbers are written as strings.
+
+        Returns
+        -------
+        dict
+            ``distribution``, ``label_mode``, ``n_features``, ``total_weight`` and ``classes``, a list with ``label``,
+            ``intercept`` and nonzero ``weights`` of each class.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> found = sl1max.fit(X, y).to_sparse_dict(feature_names=["win", "hello"])
+        >>> [one["label"] for one in found["classes"]]
+        ['ham', 'spam']
+        """
+        return to_sparse_dict(self, feature_names)
 
     def top_features(
         self,
