@@ -145,13 +145,15 @@ def build_graph(model: Model, dtype: np.dtype) -> Graph:
 
 def _add_probabilities(graph, model, scores, dtype):
     """What the estimators' `predict_proba` computes."""
-    if model.label_mode == "exclusive" or (model.distribution == "class-conditional" and not model.indicator):
+    if model.label_mode == "exclusive" or (
+        model.distribution == "class-conditional" and not model.trained_on_indicator
+    ):
         graph.add("Softmax", [scores], "probabilities", axis=1)
     elif model.distribution == "class-conditional":
         likelihood = graph.add("Exp", [scores], "likelihood")
-        ratio = graph.add("Mul", [likelihood, np.array(model.mass, dtype)], "ratio")
+        ratio = graph.add("Mul", [likelihood, np.array(model.total_weight, dtype)], "ratio")
         graph.add("Min", [ratio, np.array(np.exp(LOG_BELOW_ONE), dtype)], "probabilities")
-    elif model.indicator:
+    elif model.trained_on_indicator:
         graph.add("Sigmoid", [scores], "probabilities")
     else:
         # The sigmoids divided by their sum, computed as the softmax of their logs, min(d, 0) - log(1 + exp(-|d|)).
@@ -166,7 +168,7 @@ def _add_probabilities(graph, model, scores, dtype):
 
 
 def _is_sets(model):
-    return model.indicator and model.label_mode == "independent"
+    return model.trained_on_indicator and model.label_mode == "independent"
 
 
 def _labels(model):

@@ -92,7 +92,7 @@ def _make_one_vs_rest(model, parts):
     together = OneVsRestClassifier(parts[0])
     together.estimators_ = parts
     together.n_features_in_ = model.n_features
-    if model.indicator:
+    if model.trained_on_indicator:
         binarizer = LabelBinarizer().fit(np.eye(model.n_classes, dtype=np.int64))
         binarizer.classes_ = np.arange(model.n_classes)
     else:
@@ -127,7 +127,7 @@ def to_sparse_dict(model: Model, feature_names: Sequence[str] | None = None) -> 
     >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
     >>> found = sl1max.fit(X, y, distribution="joint").to_sparse_dict(feature_names=["win", "hello"])
     >>> [(one["label"], list(one["weights"])) for one in json.loads(json.dumps(found))["classes"]]
-    [('ham', []), ('spam', ['win'])]
+    [('ham', ['win']), ('spam', ['win'])]
     """
     names = read_names(feature_names, model.n_features)
     classes = []
@@ -143,6 +143,6 @@ def to_sparse_dict(model: Model, feature_names: Sequence[str] | None = None) -> 
         "distribution": model.distribution,
         "label_mode": model.label_mode,
         "n_features": model.n_features,
-        "total_weight": float(model.mass),
+        "total_weight": float(model.total_weight),
         "classes": classes,
     }
