@@ -15,6 +15,7 @@ from sl1max import metrics, plot
 from sl1max._data.inputs import read_features
 from sl1max._utils import html
 from sl1max._utils.typing import Matrix
+from sl1max.model._display import DESCRIPTIONS, format_beta, gap_share, summary_rows
 from sl1max.model._explain import read_names
 from sl1max.model._model import LOG_HALF, Model
 
@@ -26,14 +27,6 @@ N_CLASSES_LISTED = 100
 N_FEATURES = 10
 N_MISTAKES = 3
 N_CONTRIBUTIONS = 8
-NAMES = {
-    ("conditional", "exclusive"): "multinomial logistic regression, p(c|x)",
-    ("conditional", "independent"): "one logistic regression for each class, p(y_c|x)",
-    ("joint", "exclusive"): "joint model of examples and exclusive classes, p(x, c)",
-    ("joint", "independent"): "joint model of examples and each class, p(x, y_c)",
-    ("class-conditional", "exclusive"): "class-conditional model of the examples of each class, p(x|c)",
-    ("class-conditional", "independent"): "class-conditional model of the examples of each class, p(x|y_c)",
-}
 
 
 def report(
@@ -86,7 +79,7 @@ def report(
         raise ValueError("y needs X, the examples whose labels these are")
     names = read_names(feature_names, model.n_features)
     tested = None if y is None else Evaluation(model, X, y)
-    sections = [("Summary", _summary(model, X, tested)), ("Certificate", _certificate(model))]
+    sections = [("Summary", _summary(model, tested)), ("Certificate", _certificate(model))]
     sections.append(("Classes", _classes(model, tested)))
     sections.append(("Features", _features(model, X, names)))
     if tested is not None:
@@ -95,7 +88,9 @@ def report(
         sections += _mistakes(model, X, names, tested)
     if path_result is not None:
         sections.append(("Path", _path(path_result, names)))
-    subtitle = f"{NAMES[model.distribution, model.label_mode]}, L1-regularised with beta {_beta(model)}"
+    subtitle = (
+        f"{DESCRIPTIONS[model.distribution, model.label_mode]}, L1-regularised with beta {format_beta(model.beta)}"
+    )
     today = datetime.date.today().isoformat()
     footer = f"Written by sl1max {sl1max.__version__} on {today}."
     html.write_page(path, html.page(title, sections, subtitle=subtitle, footer=footer))
@@ -181,23 +176,8 @@ def rates(n_hits: Any, n_predicted: Any, n_true: Any) -> tuple[Any, Any, Any]:
 # Sections
 
 
-def _beta(model):
-    return "an array" if model.beta is None else f"{model.beta:g}"
-
-
-def _summary(model, X, tested):
-    n_weights, n_cells = model.weights.nnz, model.n_classes * model.n_features
-    used = len(np.unique(model.weights.indices))
-    rows = [
-        ("Model", NAMES[model.distribution, model.label_mode]),
-        ("Classes", model.n_classes),
-        ("Features", f"{model.n_features:,}, of which {used:,} are used"),
-        ("Nonzero weights", f"{n_weights:,} of {n_cells:,} ({n_weights / n_cells:.2%})"),
-        ("Training examples, or their total weight", f"{model.total_weight:,.6g}"),
-        ("Regularisation", f"beta {_beta(model)}, rule “{model.beta_rule}”"),
-        ("Solver", f"{model.solver}, {np.sum(model.n_iter):,} iterations"),
-    ]
-    parts = [html.table(["", ""], rows)]
+def _summary(model, tested):
+    parts = [html.table(["", ""], summary_rows(model))]
     if tested is not None:
         measures = [(name, html.number(value)) for name, value in tested.measures()]
         parts = [html.grid([*parts, html.table(["On the test examples", ""], measures)])]
@@ -208,7 +188,7 @@ def _certificate(model):
     gap, zero = np.atleast_1d(model.dual_gap), np.atleast_1d(model.objective_zero)
     if not np.isfinite(gap).all():
         return [html.paragraph("This learner gives no bound on the distance to its optimum.")]
-    share = np.divide(gap, np.abs(zero), out=np.zeros(len(gap)), where=zero != 0)
+    share = gap_share(model)
     n_open = int(np.sum(~np.atleast_1d(model.converged)))
     rows = [
         ("Objective", float(np.sum(model.objective))),

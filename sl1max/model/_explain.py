@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._data.inputs import read_features, read_piece
+from sl1max._utils import html
 from sl1max._utils.typing import Matrix
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ class Table:
         text = "\n".join("  ".join(line).rstrip() for line in lines)
         hidden = len(self) - len(shown)
         return f"{text}\n... {hidden} more rows" if hidden else text
+
+    def _repr_html_(self) -> str:
+        hidden = len(self) - MAX_ROWS_SHOWN
+        caption = f"the first {MAX_ROWS_SHOWN} of {len(self)} rows" if hidden > 0 else None
+        return html.table(self.columns, self.rows[:MAX_ROWS_SHOWN].tolist(), caption=caption)
 
     def to_pandas(self) -> DataFrame:
         """The same as a pandas DataFrame."""
@@ -208,6 +214,10 @@ class Explanation:
     def __repr__(self) -> str:
         rows = repr(self.contributions) if len(self.contributions) else "no feature of the example has a weight"
         return f"{self.title}: {self._sum}\n{rows}"
+
+    def _repr_html_(self) -> str:
+        said = html.paragraph(html.Html("<strong>"), self.title, html.Html("</strong>: "), self._sum)
+        return html.block([said, html.Html(self.contributions._repr_html_())])
 
 
 def explain(

@@ -18,6 +18,7 @@ from sl1max._data.inputs import read_offset, read_row_pieces, read_rows
 from sl1max._data.moments import IN_CLASS
 from sl1max._utils.threads import count_threads, map_threads
 from sl1max._utils.typing import Matrix
+from sl1max.model._display import model_html
 from sl1max.model._explain import Explanation, Ranking, Sign, Table, explain, top_features
 from sl1max.model._export import to_sklearn, to_sparse_dict
 from sl1max.model._io import MAX_BYTES, read_model, write_model
@@ -115,6 +116,9 @@ class Model:
             f"<sl1max.Model: {self.distribution}, {self.n_classes} {self.label_mode} classes, "
             f"{self.n_features} features, {self.weights.nnz} weights, {state}>"
         )
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     def _part(self, side: int) -> sparse.csr_array:
         """Weights of one side, ``IN_CLASS`` or ``NON_CLASS``; those of exclusive classes are in the class."""

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from sl1max._data.inputs import check_options
 from sl1max._models.reduction import Reduction
+from sl1max._utils import html
 from sl1max._utils.typing import Matrix
+from sl1max.model._display import gap_share
 from sl1max.model._model import Model
 from sl1max.training._fit import prepare, train, warn_constant
 
@@ -49,6 +51,18 @@ class PathResult:
 
     def __len__(self) -> int:
         return len(self.models)
+
+    def __repr__(self) -> str:
+        n_weights = self.n_nonzero
+        return (
+            f"<sl1max.PathResult: {len(self)} models, beta from {self.betas[0]:.4g} to {self.betas[-1]:.4g}, "
+            f"{n_weights[0]} to {n_weights[-1]} weights>"
+        )
+
+    def _repr_html_(self) -> str:
+        gaps = [gap_share(model).max() for model in self.models]
+        rows = zip(self.betas.tolist(), self.n_nonzero.tolist(), gaps, strict=True)
+        return html.table(["beta", "nonzero weights", "relative duality gap"], rows)
 
     @property
     def objective(self) -> np.ndarray:
