@@ -249,8 +249,10 @@ def _thresholds(values, precision, presences, j):
 def _hinges(values, precision, j):
     values = values + 0.0  # no -0.0
     knots = place_knots(values, precision)
+    knots = knots[knots < values[-1]]  # the midpoint of two numbers next to each other may be one of them
     yield make_table(HINGE, np.full(len(knots), j), knots, values[-1])
     knots = -place_knots(-values[::-1], precision)[::-1]
+    knots = knots[knots > values[0]]
     yield make_table(REVERSE_HINGE, np.full(len(knots), j), values[0], knots)
 
 
@@ -283,11 +285,11 @@ def value_precision(values: np.ndarray) -> np.ndarray:
     """Half a unit of the last decimal digit that a value is taken to have.
 
     The digits are read from the first on, at most six; they end where two of them are 00, 01, 98 or 99. The precision
-    of 0 is 0.
+    of 0 is 0, and so is that of values below 1e-290.
     """
     rest = np.abs(np.asarray(values, float))
     precision = np.zeros(rest.shape)
-    open_ = rest > 0
+    open_ = rest > 1e-290
     rest[~open_] = 1.0
     power = 10.0 ** np.floor(np.log(rest) / np.log(10.0))
     last_two = np.zeros(rest.shape, int)
@@ -423,4 +425,4 @@ def _knot_moments(table, kind, v, share):
     mass, first, second = np.empty((3, len(knots)))
     (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first, second)
     extent = table.high - table.low
-    return (mass, mass) if kind == THRESHOLD else (first / extent, second / extent**2)
+    return (mass, mass) if kind == THRESHOLD else (first / extent, second / extent / extent)

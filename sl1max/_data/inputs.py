@@ -17,6 +17,14 @@ from scipy import sparse
 from sl1max._core._scoring import Rows
 from sl1max._core._solver import Columns
 from sl1max._core._transpose import transpose
+from sl1max._data.precision import (
+    LARGEST_VALUE,
+    SMALLEST_PART,
+    check_mass,
+    check_offset,
+    check_values,
+    smallest_nonzero,
+)
 from sl1max._utils.arrays import check_sparse
 
 OPTIONS = {
@@ -31,7 +39,6 @@ OPTIONS = {
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
 MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
 ENTRIES_AT_ONCE = 1 << 24  # of a matrix for prediction
-MAX_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +83,11 @@ class Data:
     def columns(self) -> Columns:
         """The matrix for the core, sharing its buffers."""
         return Columns(*core_buffers(self.matrix, self.binary))
+
+    @cached_property
+    def smallest(self) -> np.ndarray:
+        """The least absolute nonzero value of every feature."""
+        return np.ones(self.matrix.shape[1]) if self.binary else smallest_nonzero(self.matrix)
 
     def __getstate__(self):
         """All but ``columns``, which another process makes anew.
@@ -149,7 +161,9 @@ def read_data(
         offset = _take_offset(offset, keep) if offset is not None else None
         converted = None
     features = Features(*_to_columns(X)) if converted is None else converted
-    check_values(features.matrix, solver)
+    check_values(features.matrix)
+    check_algorithm(features.matrix, solver)
+    check_mass(cells["mass"])
     data = Data(matrix=features.matrix, binary=features.binary, offset=offset, **cells)
     if converted is not None:
         vars(data)["columns"] = converted.columns
@@ -162,6 +176,7 @@ def change_labels(data: Data, y, *, distribution, multilabel_weighting, sample_w
         y, len(data.mass), distribution=distribution, label_mode="exclusive" if data.exclusive else "independent",
         multilabel_weighting=multilabel_weighting, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
+    check_mass(cells["mass"])
     return _on_same_columns(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
 
 
@@ -183,7 +198,7 @@ def take_rows(data: Data, rows) -> Data:
 
 def _on_same_columns(data, **changed):
     changed = replace(data, **changed)
-    vars(changed)["columns"] = data.columns
+    vars(changed).update(columns=data.columns, smallest=data.smallest)
     return changed
 
 
@@ -219,14 +234,16 @@ def read_moments(means, betas, background, q0) -> MomentData:
     means = _read_numbers(means, "means")
     if means.shape != (n_features,):
         raise ValueError(f"means has shape {means.shape}, but background has {n_features} features")
+    check_values(means, "means")
     betas = np.broadcast_to(read_beta(betas, 1, n_features, "betas"), (1, n_features))[0].copy()
     q0 = read_sample_weight(q0, n_points, "q0")
     place = q0 > 0
     if not place.all():
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(place)]
     matrix, binary = _to_columns(X)
-    check_values(matrix, "auto", "background")
+    check_values(matrix, "background")
     columns = Columns(*core_buffers(matrix, binary))
+    betas[betas > columns.extent[:-1] + np.abs(means)] = np.inf  # no distribution misses such an interval
     return MomentData(matrix, columns, q0[place] / q0.sum(), place, means, betas)
 
 
@@ -438,13 +455,10 @@ def _as_float(X):
     return X.astype(np.float64, copy=False)
 
 
-def check_values(matrix, solver, name="X"):
+def check_algorithm(matrix, solver):
     """Whether the solver can take the values of the matrix."""
     values = matrix.data if sparse.issparse(matrix) else matrix
-    low, high = values.min(initial=0), values.max(initial=0)
-    if max(-low, high) > MAX_VALUE:
-        raise ValueError(f"{name} has values beyond {MAX_VALUE:g} in size: scale its columns first")
-    if solver == "sequential" and (low < 0 or high > 1):
+    if solver == "sequential" and (values.min(initial=0) < 0 or values.max(initial=0) > 1):
         raise ValueError(
             'X has values outside [0, 1], which solver="sequential" cannot take: solver="auto" takes any real values'
         )
@@ -481,7 +495,7 @@ def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting,
         if multilabel_weighting == "duplicate":
             mass = mass * n_labels[n_labels > 0]
     else:
-        labels, mass = labels.tocsc(), weight[keep]
+        labels, mass = _drop_small_shares(labels).tocsc(), weight[keep]
         if labels.data.max(initial=0.0) > 1:
             raise ValueError("y has values above 1: for independent classes they must be in [0, 1]")
         if distribution == "class-conditional":
@@ -520,6 +534,8 @@ def _read_labels(y, n_samples, keep, names=None):
     labels = _keep_labels(_open_matrix(y, "y"), keep)
     if labels.data.min(initial=0.0) < 0:
         raise ValueError("y has negative values: an indicator must be non-negative")
+    if labels.data.max(initial=0.0) > LARGEST_VALUE:
+        raise ValueError(f"y has values beyond {LARGEST_VALUE:g}")
     if names is None:
         names = np.arange(labels.shape[1])
     elif len(names) != labels.shape[1]:
@@ -573,9 +589,16 @@ def _share_labels(labels, classes):
     n_labels = np.asarray(labels.sum(axis=1)).ravel()
     labels = labels[np.flatnonzero(n_labels)]
     labels.data /= np.repeat(n_labels[n_labels > 0], np.diff(labels.indptr))
-    labels = labels.tocsc()
+    labels = _drop_small_shares(labels).tocsc()
     _check_examples(labels, classes, "exclusive classes need")
     return labels, n_labels
+
+
+def _drop_small_shares(labels):
+    """Labels without those that are too small to be multiplied by a weight."""
+    labels.data[labels.data < SMALLEST_PART] = 0
+    labels.eliminate_zeros()
+    return labels
 
 
 def _check_examples(labels, classes, who_needs):
@@ -619,12 +642,15 @@ def read_sample_weight(sample_weight, n_samples, name="sample_weight"):
         raise ValueError(f"{name} is negative at index {np.flatnonzero(weight < 0)[0]}")
     if not weight.any():
         raise ValueError(f"{name} is zero for every example")
+    check_mass(weight, name)
+    weight[weight < SMALLEST_PART * weight.max()] = 0
     return weight
 
 
 def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
     """offset as an array (n_samples, n_classes)."""
     offset = _read_numbers(offset, "offset")
+    check_offset(offset)
     if offset.shape not in ((n_samples,), (n_samples, n_classes)):
         raise ValueError(f"offset has shape {offset.shape}: it must be ({n_samples},) or ({n_samples}, {n_classes})")
     if offset.ndim == 2:

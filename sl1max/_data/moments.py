@@ -18,6 +18,7 @@ from sl1max._data.inputs import Data
 NON_CLASS, IN_CLASS = 0, 1
 
 ROUNDING = 1e-12  # what is left of a sum after subtracting all of it, relative to the sum
+CANCELLED = 1e-3  # a difference below this share of its terms is computed in another way
 CHUNK = 2_000_000  # entries of a sparse product between two chances for Ctrl-C
 FEW_CLASSES = 8  # whose counts take less time one by one, column by column, than by a sparse product
 
@@ -145,7 +146,17 @@ class Moments:
         return sum_by_class(sparse.csc_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape), counts)
 
     def block_mass(self, c, side):
-        return self._class_mass[c] if side == IN_CLASS else self.mass - self._class_mass[c]
+        if side == IN_CLASS:
+            return self._class_mass[c]
+        rest = self.mass - self._class_mass[c]
+        return rest if rest > CANCELLED * self.mass else self._add_rest(c)
+
+    def _add_rest(self, c):
+        """The mass outside a class that has nearly all of it, which their difference would lose."""
+        rest = self._data.mass.copy()
+        own = slice(self.cells.indptr[c], self.cells.indptr[c + 1])
+        rest[self.cells.indices[own]] -= self.cells.data[own]
+        return rest.sum()
 
     def block_prior(self, c, side):
         return self.block_mass(c, side) / self.mass

@@ -87,6 +87,14 @@ class Penalties:
         return beta
 
     @property
+    def least(self) -> np.ndarray:
+        """Lower bounds of the penalties of every feature (n_features,), over all blocks."""
+        mass = self._moments.mass
+        unit = 1 / mass if self.rule == "count" else _seen_once(mass) * self._range / np.sqrt(mass)
+        beta = self.beta.min(axis=0) if self.beta.ndim == 2 else self.beta
+        return np.broadcast_to(_multiply(beta, unit), self._range.shape)
+
+    @property
     def some_free(self) -> bool:
         """Whether some weight has no penalty."""
         return bool((self.beta == 0).any())
@@ -109,16 +117,27 @@ class Penalties:
         beta = _take(beta, cols) if beta.ndim else beta
         if np.ndim(unit):
             unit = np.where(varies, unit, 1)
-        return np.where(varies, beta * unit, np.inf)
+        return np.where(varies, _multiply(beta, unit), np.inf)
 
     def _deviation(self, c, side, mass, cols):
-        seen_once = 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
+        seen_once = _seen_once(mass)
         if c is None and side == IN_CLASS:
             return seen_once * _take(self._range, cols)
         mean = self._first.block(c, side, cols) / mass
         variance = self._second.block(c, side, cols) / mass - mean**2
         spread = _take(self._scale, cols) * np.sqrt(np.maximum(variance, 0))
         return np.maximum(spread, seen_once * _take(self._range, cols))
+
+
+def _seen_once(mass):
+    """Standard deviation of a feature that is 1 in one example and 0 in the others; of half an example below two."""
+    return 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
+
+
+def _multiply(beta, unit):
+    """beta * unit; inf, which leaves a feature out, where beta is inf or the product overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.isinf(beta), np.inf, beta * unit)
 
 
 def _take(values, cols):

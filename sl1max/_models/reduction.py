@@ -17,6 +17,7 @@ The sequential solver follows the paper and gives the non-class, or the first of
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -27,6 +28,7 @@ from sl1max._core._solver import Problem, Solver
 from sl1max._data.inputs import Data, take_rows
 from sl1max._data.moments import IN_CLASS, NON_CLASS, Moments, weigh
 from sl1max._data.penalties import Penalties
+from sl1max._data.precision import find_imprecision
 from sl1max._solvers.grouped_rows import MOST_EXAMPLES, MergedSolver
 from sl1max._solvers.many_classes import ByClassSolver, ClassTasks
 from sl1max._utils.progress import FitProgress
@@ -100,6 +102,15 @@ class Reduction:
     def with_beta(self, beta, warm_start: Model | None = None) -> Reduction:
         """The same training set with another beta and another model to start from."""
         return replace(self, penalties=self.penalties.with_beta(beta), warm_start=warm_start)
+
+    @cached_property
+    def imprecision(self) -> str | None:
+        """Why double precision cannot certify a model, None if it can."""
+        data, columns = self.data, self.data.columns
+        return find_imprecision(
+            data.matrix, columns.extent[:-1], columns.reach[:-1], self.penalties.least,
+            smallest=data.smallest, mass=self.moments.cells.data, offset=data.offset,
+        )  # fmt: skip
 
     @property
     def separates(self):
@@ -272,6 +283,8 @@ class Reduction:
             return begun
         if status == "interrupted" and plan.pooled:
             solver.expectations()  # makes Z that of the weights
+        if not math.isfinite(solver.objective):
+            raise ArithmeticError("the objective overflows: scale the columns of X, or raise beta")
         share = self._offset_share(plan)
         return Solution(
             plan,
@@ -329,7 +342,8 @@ class Reduction:
         if plan.rival is not None:
             np.minimum(beta, self.penalties.block(*plan.rival), out=beta)
         if self.separates:
-            beta /= self.moments.block_prior(*plan.blocks[0])
+            with np.errstate(over="ignore"):  # inf leaves a feature out, as a penalty so large would
+                beta /= self.moments.block_prior(*plan.blocks[0])
         return beta
 
     def _target(self, plan, block):
@@ -372,9 +386,12 @@ class Reduction:
         the scale of q0; with a q0 that sums to one it would be zero.
         """
         offset = self._stack_offsets(plan)
+        if plan.pooled:
+            base = self._base(plan)
+            offset = offset + np.log(base, where=base > 0, out=np.full(len(base), -np.inf))
         top = offset.max() if plan.pooled else offset.max(axis=0)
         if plan.pooled:
-            return top + np.log(weigh(np.exp(offset - top), self._base(plan)).mean() / self.moments.mass)
+            return top + np.log(np.exp(offset - top).sum(axis=1).mean() / self.moments.mass)
         return top + np.log(np.exp(offset - top).mean(axis=0))
 
     def _offset_share(self, plan):
@@ -493,8 +510,9 @@ class Reduction:
         report["objective_zero"] += entropy
         report["n_iter"] = sum(solution.n_iter for solution in group)
         open_ends = [solution.status for solution in group if solution.status != "converged"]
-        report["converged"] = not open_ends or report["dual_gap"] <= tol * abs(report["objective_zero"])
-        report["status"] = "converged" if report["converged"] else open_ends[0]
+        certified = not open_ends or report["dual_gap"] <= tol * abs(report["objective_zero"])
+        report["converged"] = certified and self.imprecision is None
+        report["status"] = open_ends[0] if not certified else "converged" if report["converged"] else "imprecise"
         return report
 
     def _shaped(self, values):

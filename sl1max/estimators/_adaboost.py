@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sl1max._core._boosting import Booster, weigh_idle
 from sl1max._data.inputs import Data, check_options, read_data
 from sl1max._data.moments import IN_CLASS, Moments
+from sl1max._data.precision import LARGEST_VALUE
 from sl1max._execution.control import FitControl
 from sl1max._execution.parallel import solve_all
 from sl1max._models.reduction import Plan
@@ -159,8 +160,8 @@ def _check_boosting(loss, n_estimators, smoothing):
         raise ValueError(f"loss={loss!r} is unknown: it must be one of {', '.join(map(repr, LOSSES))}")
     if not isinstance(n_estimators, numbers.Integral) or n_estimators < 1:
         raise ValueError(f"n_estimators={n_estimators!r} must be a positive integer")
-    if not isinstance(smoothing, numbers.Real) or not 0 <= smoothing < np.inf:
-        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0")
+    if not isinstance(smoothing, numbers.Real) or not 0 <= smoothing <= LARGEST_VALUE:
+        raise ValueError(f"smoothing={smoothing!r} must be a number >= 0, at most {LARGEST_VALUE:g}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,8 +109,8 @@ class MaxentDensity(DensityMixin, BaseEstimator):
             Itself.
         """
         check_options(tol=self.tol, max_iter=self.max_iter)
-        if not self.beta_multiplier > 0:
-            raise ValueError(f"beta_multiplier must be positive, got {self.beta_multiplier!r}")
+        if not 0 < self.beta_multiplier < np.inf:
+            raise ValueError(f"beta_multiplier must be positive and finite, got {self.beta_multiplier!r}")
         X = self._read(X, reset=True)
         weight = read_sample_weight(sample_weight, len(X))
         X, weight = X[weight > 0], weight[weight > 0]

@@ -110,7 +110,7 @@ def with_class(
     settings = {name: getattr(model, name) for name in ("beta", "beta_rule", "solver", "tol")}
     part, _ = reduction.join(solutions, settings, others)
     part = _report_share(part, solutions, reduction) if exclusive and model.distribution == "joint" else part
-    _warn_unconverged(part, own, label)
+    _warn_unconverged(part, own, label, reduction.imprecision)
     return _put(model, _rescale(_take(part, [own]), model), label)
 
 
@@ -212,7 +212,7 @@ def _report_share(part, solutions, reduction):
         objective_zero=share * solution.objective_zero + entropy,
         dual_gap=share * solution.dual_gap,
         n_iter=solution.n_iter,
-        converged=solution.status == "converged",
+        converged=solution.status == "converged" and reduction.imprecision is None,
     )
 
 
@@ -235,11 +235,12 @@ def _rescale(part, model):
     return replace(part, intercept=part.intercept + shift, **changes)
 
 
-def _warn_unconverged(part, own, label):
+def _warn_unconverged(part, own, label, imprecision):
     converged, gap = (np.atleast_1d(value)[own if np.ndim(value) else 0] for value in (part.converged, part.dual_gap))
     if not converged:
         warnings.warn(
-            f"with_class did not converge for class {label}, at a duality gap of {gap:.3g}",
+            f"with_class did not converge for class {label}, at a duality gap of {gap:.3g}"
+            + (f": {imprecision}" if imprecision else ""),
             ConvergenceWarning,
             stacklevel=3,
         )

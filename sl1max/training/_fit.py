@@ -177,7 +177,7 @@ def train(
         _warn_interrupted(model, outcome)
         return model
     unpenalised = bool((beta == 0).any())
-    _warn_unconverged(model, statuses, unpenalised)
+    _warn_unconverged(model, statuses, unpenalised, reduction.imprecision)
     if unpenalised:
         _warn_separated(model, statuses, reduction.data.columns.extent[:-1])
     return model
@@ -264,18 +264,27 @@ def warn_constant(data, labels=None):
         )
 
 
-def _warn_unconverged(model, statuses, unpenalised):
-    """One warning for all gaps that stayed above their target, except where the callback ended the fit."""
+def _warn_unconverged(model, statuses, unpenalised, imprecision):
+    """One warning for all gaps that stayed above their target, except where the callback ended the fit.
+
+    Of a problem that double precision cannot certify it gives the reason.
+    """
+    if "imprecise" in statuses:
+        warnings.warn(f"sl1max.fit cannot certify the model: {imprecision}", ConvergenceWarning, stacklevel=4)
+        return
     gaps, targets = np.atleast_1d(model.dual_gap), np.atleast_1d(model.tol * np.abs(model.objective_zero))
     failed = [k for k, status in enumerate(statuses) if status in ("running", "stalled")]
     if not failed:
         return
-    worst = max(failed, key=lambda k: gaps[k] / max(targets[k], np.finfo(float).tiny))
+    with np.errstate(over="ignore"):
+        share = gaps / np.maximum(targets, np.finfo(float).tiny)
+    worst = max(failed, key=share.__getitem__)
     which = ""
     if len(statuses) > 1:
         which = f" for {len(failed)} of {len(statuses)} classes, the worst being {model.classes[worst]}"
     why = {"running": "max_iter was reached", "stalled": "no further decrease is possible in floating point"}
     hint = ". Separable data have no optimum where beta is 0, which may be the cause" if unpenalised else ""
+    hint = f": {imprecision}" if imprecision else hint
     warnings.warn(
         f"sl1max.fit did not converge{which}: {why[statuses[worst]]} at a duality gap of {gaps[worst]:.3g}, "
         f"above its target of {targets[worst]:.3g}{hint}",

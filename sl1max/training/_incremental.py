@@ -18,8 +18,8 @@ from sl1max._core._lock import ExclusiveLock
 from sl1max._data.inputs import (
     change_labels,
     change_offset,
+    check_algorithm,
     check_options,
-    check_values,
     check_warm_start,
     read_beta,
     read_data,
@@ -133,7 +133,8 @@ class Solver:
     Attributes
     ----------
     status : {"running", "converged", "stalled"}
-        "stalled": no further decrease is possible in floating point, though the gap is above its target.
+        "stalled": no further decrease is possible in floating point, though the gap is above its target; or double
+        precision cannot certify the optimum, see the page on reliability.
     objective, dual_gap, n_iter :
         Those of `result`.
 
@@ -158,7 +159,7 @@ class Solver:
         check_options(solver=solver, tol=tol)
         if not isinstance(problem, Problem):
             raise ValueError(f"problem must be a sl1max.Problem, not {type(problem).__name__}")
-        check_values(problem._data.matrix, solver)
+        check_algorithm(problem._data.matrix, solver)
         if warm_start is not None:
             check_warm_start(warm_start, problem._data, problem._distribution)
         self._lock = ExclusiveLock("this Solver is in use by another thread: give each thread a Solver of its own")
@@ -211,7 +212,9 @@ class Solver:
     @property
     def status(self) -> str:
         ends = set(self._ends.values()) - {"converged"}
-        return "running" if "running" in ends else "stalled" if ends else "converged"
+        if "running" in ends:
+            return "running"
+        return "stalled" if ends or (self._ends and self._reduction.imprecision) else "converged"
 
     def reweight(self, sample_weight: ArrayLike | None) -> None:
         """Other weights of the examples; None: all one.

@@ -35,10 +35,14 @@ from scipy.special import xlog1py
 from sl1max._core._scoring import Weights, score_rows
 from sl1max._core._solver import Problem, Solver
 from sl1max._data.inputs import MomentData, check_options, read_moments, read_rows
+from sl1max._data.penalties import scale_columns
+from sl1max._data.precision import find_imprecision, smallest_nonzero
 from sl1max._utils.typing import Matrix
 from sl1max.exceptions import ConvergenceWarning, InfeasibleMomentsError
 
 ROUNDING = 1e-12  # of a mean, relative to the largest value of its feature
+SMALLEST_VARIANCE = 1e-200  # of a feature, relative to the square of its largest value, that a correction uses
+LARGEST_TILT = 1e100  # beyond, the correction has diverged
 MAX_CORRECTED = 4000  # constraints that a correction may meet at once: it solves a system as large
 MAX_ATTEMPTS = 5
 PATIENCE = 50  # rounds after which linear programming is asked whether there is a solution at all
@@ -65,7 +69,7 @@ class MomentModel:
     n_iter : int
         Rounds.
     converged : bool
-        dual_gap <= tol * ln(number of points).
+        dual_gap <= tol * ln(number of points), and double precision can certify it.
     """
 
     weights: np.ndarray
@@ -173,6 +177,10 @@ def fit_moments(
     _check_ranges(data)
     certificate = Certificate(data)
     target = tol * np.log(len(data.q0))
+    imprecision = find_imprecision(
+        data.matrix, data.columns.extent[:-1], data.columns.reach[:-1], data.betas,
+        smallest=smallest_nonzero(data.matrix), name="background",
+    )  # fmt: skip
     solver = _make_solver(data)
     lam = solver.weights[0, :-1]
     for n_rounds in [0] + [1] * max_iter:
@@ -188,7 +196,9 @@ def fit_moments(
             _check_feasible_exactly(data, certificate.bound)
     if not gap <= target:
         _check_feasible_exactly(data, certificate.bound)
-        _warn_unconverged(gap, target, status)
+        _warn_unconverged(gap, target, status, imprecision)
+    elif imprecision:
+        warnings.warn(f"fit_moments cannot certify the model: {imprecision}", ConvergenceWarning, stacklevel=2)
     proba = np.zeros(len(data.place))
     proba[data.place] = certificate.q
     return MomentModel(
@@ -199,7 +209,7 @@ def fit_moments(
         objective=float(certificate.objective),
         dual_gap=float(gap),
         n_iter=solver.n_iter,
-        converged=bool(gap <= target),
+        converged=bool(gap <= target and imprecision is None),
     )
 
 
@@ -286,23 +296,26 @@ class Certificate:
         With X the held columns it is X s - q . X s, where cov(X) s is what is missing of the means. A ridge keeps the
         factor from failing on columns that depend on each other; repeating the step makes up for it.
         """
-        columns, q = self._data.matrix[:, np.flatnonzero(held)], self.q
+        extent, q = self._extent[held], self.q
+        columns = scale_columns(self._data.matrix[:, np.flatnonzero(held)], np.zeros(len(extent)), extent)
         mean = columns.T @ q
         covariance = weighted_gram(columns, q) - np.outer(mean, mean)
-        scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+        scale = np.sqrt(np.where(np.diag(covariance) > SMALLEST_VARIANCE, np.diag(covariance), 1.0))
         ridge = 1e-10 * np.eye(len(scale))
         try:
             factor = linalg.cho_factor(covariance / np.outer(scale, scale) + ridge)
         except linalg.LinAlgError:
             return None
         tilt = np.zeros(len(q))
-        wanted = self._data.means[held] + aim[held]
+        wanted = (self._data.means[held] + aim[held]) / extent
         for _ in range(MAX_ATTEMPTS):
             missing = wanted - columns.T @ (q * (1 + tilt))
-            if (np.abs(missing) <= 0.1 * ROUNDING * self._extent[held]).all():
+            if (np.abs(missing) <= 0.1 * ROUNDING).all():
                 break
             change = columns @ (linalg.cho_solve(factor, missing / scale) / scale)
             tilt += change - q @ change
+            if not np.abs(tilt).max() < LARGEST_TILT:
+                return None
         return tilt
 
 
@@ -352,7 +365,9 @@ def _check_feasible_exactly(data, bound):
 
     and its multipliers are those weights.
     """
-    matrix, means, betas = sparse.csr_array(data.matrix.T)[bound], data.means[bound], data.betas[bound]
+    extent = data.columns.extent[:-1][bound]
+    matrix = scale_columns(data.matrix[:, np.flatnonzero(bound)], np.zeros(len(extent)), extent)
+    matrix, means, betas = sparse.csr_array(matrix.T), data.means[bound] / extent, data.betas[bound] / extent
     n_features, n_points = matrix.shape
     slack = -sparse.eye_array(n_features)
     done = linprog(
@@ -366,7 +381,7 @@ def _check_feasible_exactly(data, bound):
     if done.status == 0:
         above, below = done.ineqlin.marginals.reshape(2, n_features)
         lam = np.zeros(len(bound))
-        lam[bound] = above - below
+        lam[bound] = (above - below) / extent
         _check_feasible(data, lam, data.matrix @ lam)
 
 
@@ -384,10 +399,11 @@ def _describe_proof(lam, least, most):
     )
 
 
-def _warn_unconverged(gap, target, status):
+def _warn_unconverged(gap, target, status, imprecision):
     why = "max_iter was reached" if status == "running" else "no further decrease is possible in floating point"
     warnings.warn(
-        f"fit_moments did not converge: {why} at a duality gap of {gap:.3g}, above its target of {target:.3g}",
+        f"fit_moments did not converge: {why} at a duality gap of {gap:.3g}, above its target of {target:.3g}"
+        + (f": {imprecision}" if imprecision else ""),
         ConvergenceWarning,
         stacklevel=3,
     )

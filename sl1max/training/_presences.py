@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from sl1max._data.feature_table import (
     expand,
     means_and_penalties,
 )
+from sl1max._data.precision import check_values, find_imprecision
+from sl1max.exceptions import ConvergenceWarning
 from sl1max.training._density import DensityFit, fit_density
 
 
@@ -114,6 +117,10 @@ def fit_presences(
     PresenceFit
     """
     n = float(space.presence_weight.sum())
+    check_values(space.points)
+    spread = np.ptp(space.points, axis=0)
+    spread[list(categorical)] = 0
+    imprecision = find_imprecision(space.points, np.abs(space.points).max(axis=0), spread, 0.0)
     classes = choose_classes(features, n)
     points = BinnedPoints(space.points)
     table = expand(points.points, space.presences, classes, categorical, points.values)
@@ -138,6 +145,9 @@ def fit_presences(
         tol=tol,
         max_iter=max_iter,
     )
+    if imprecision:
+        warnings.warn(f"the model cannot be certified: {imprecision}", ConvergenceWarning, stacklevel=3)
+        fit = replace(fit, converged=False)
     return PresenceFit(table, means, penalties, fit, classes, n)
 
 

@@ -311,7 +311,7 @@ ERRORS = {
         bad(lambda X: put(np.nan)(put(np.nan, 7)(X))),
         "^X has NaN in row 3, column 5 and in 1 more places$",
     ),
-    "huge": (bad(put(1e200)), r"^X has values beyond 1e\+100 in size: scale its columns first$"),
+    "huge": (bad(put(1e200)), r"^X has values beyond 1e\+100 in size: scale them first$"),
     "malformed": (bad(malformed), "^X is not a valid sparse matrix: "),
     "malformed, last entry 0": (bad(ends_at_zero), "^X is not a valid sparse matrix: indptr must be a non-decreasing"),
     "values for sequential": (
