@@ -44,6 +44,11 @@ class Covariates:
         where = _find_categorical(X, names, categorical_features)
         return cls(names, {j: _find_categories(_column(X, j), names[j]) for j in where})
 
+    def select(self, columns: Sequence[int]) -> Covariates:
+        """Some of the covariates, by number."""
+        names = tuple(self.names[j] for j in columns)
+        return Covariates(names, {k: self.categories[j] for k, j in enumerate(columns) if j in self.categories})
+
     def encode(self, X: Any) -> np.ndarray:
         """The values as floats; categories that are unknown are -1 where categories are not numbers, missing ones nan.
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from sl1max._data.inputs import check_finite, check_options, read_sample_weight
-from sl1max.training._presences import SampleSpace, fit_presences
+from sl1max.training._presences import SampleSpace, pose_presences
 
 # Of the bounding box, by which the default background is wider on either side: hinges between the outermost example and
 # the outermost point of the background would hold that example alone, and give it a density of its own.
@@ -118,13 +118,11 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         q0 = read_sample_weight(self.background_weight, len(background), "background_weight")
         background, q0 = background[q0 > 0], q0[q0 > 0]
         space = SampleSpace(background, q0, X, weight, unit=q0.mean())
-        trained = fit_presences(
-            space, self.features, beta_multiplier=self.beta_multiplier, tol=self.tol, max_iter=self.max_iter
-        )
-        fit = trained.fit
-        self.points_, self.q0_ = space.points, space.weight / space.weight.sum()
+        problem = pose_presences(space, self.features, beta_multiplier=self.beta_multiplier)
+        fit = problem.train(tol=self.tol, max_iter=self.max_iter)
+        self.points_, self.q0_ = space.points, problem.q0
         self.proba_ = self.q0_ * np.exp(fit.scores - fit.log_z)
-        self._table, self._weights, self._log_z = trained.table[fit.used], fit.weights, fit.log_z
+        self._table, self._weights, self._log_z = problem.table[fit.used], fit.weights, fit.log_z
         self._range = space.points.min(axis=0), space.points.max(axis=0)
         self.gain_, self.dual_gap_ = -fit.objective, fit.dual_gap
         self.converged_, self.n_iter_ = fit.converged, fit.n_iter

@@ -7,9 +7,39 @@ written. The estimators need scikit-learn; they are imported when asked for.
 from sl1max.species._lambdas import LambdasModel, read_lambdas
 from sl1max.species._swd import SWDTable, read_swd
 
-__all__ = ["LambdasModel", "MaxentFeatures", "SWDTable", "SpeciesModel", "read_lambdas", "read_swd"]
+__all__ = [
+    "EnvironmentalSimilarity",
+    "Evaluation",
+    "LambdasModel",
+    "MaxentFeatures",
+    "SWDTable",
+    "SpeciesModel",
+    "clamping_effect",
+    "evaluate",
+    "jackknife",
+    "percent_contribution",
+    "permutation_importance",
+    "read_lambdas",
+    "read_swd",
+    "response_curve",
+    "results_row",
+    "write_results",
+]
 
-_LAZY = {"MaxentFeatures": "sl1max.species._transformer", "SpeciesModel": "sl1max.species._model"}
+_LAZY = {
+    "EnvironmentalSimilarity": "sl1max.species._novelty",
+    "Evaluation": "sl1max.species._evaluation",
+    "MaxentFeatures": "sl1max.species._transformer",
+    "SpeciesModel": "sl1max.species._model",
+    "clamping_effect": "sl1max.species._novelty",
+    "evaluate": "sl1max.species._evaluation",
+    "jackknife": "sl1max.species._importance",
+    "percent_contribution": "sl1max.species._importance",
+    "permutation_importance": "sl1max.species._importance",
+    "response_curve": "sl1max.species._response",
+    "results_row": "sl1max.species._results",
+    "write_results": "sl1max.species._results",
+}
 
 
 def __getattr__(name):

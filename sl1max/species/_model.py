@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,7 +20,7 @@ from sl1max._data.inputs import check_options, read_sample_weight
 from sl1max.model._explain import make_table
 from sl1max.species._lambdas import OUTPUTS, LambdasModel
 from sl1max.species._transformer import encode_covariates, open_covariates
-from sl1max.training._presences import SampleSpace, fit_presences, row_key
+from sl1max.training._presences import SampleSpace, pose_presences, row_key
 
 MISSING = ("error", "drop")
 SAME = 1e-10  # relative difference of raw values that are equal but for rounding
@@ -60,6 +61,8 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (2,)
         The labels; the second is that of presences.
+    covariates_ : Covariates
+        Names of the covariates, and which are categories.
     model_ : LambdasModel
     gain_ : float
         Regularised training gain.
@@ -155,9 +158,18 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             Itself.
         """
         self._check_options()
-        V, presence, weight = self._read_training_set(X, y, sample_weight)
-        space = SampleSpace(V[~presence], weight[~presence], V[presence], weight[presence])
-        trained = fit_presences(
+        X = open_covariates(self, X, reset=True, allow_missing=self._allows_missing)
+        presence = self._read_labels(X, y)
+        self.covariates_ = Covariates.of(X, self.categorical_features)
+        self._train(self._make_space(X, presence, sample_weight))
+        return self
+
+    def _train(self, space):
+        problem = self._pose(space)
+        self._keep(problem, problem.train(tol=self.tol, max_iter=self.max_iter), space)
+
+    def _pose(self, space):
+        return pose_presences(
             space,
             self.features,
             list(self.covariates_.categories),
@@ -166,25 +178,21 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             beta_categorical=self.beta_categorical,
             beta_threshold=self.beta_threshold,
             beta_hinge=self.beta_hinge,
-            tol=self.tol,
-            max_iter=self.max_iter,
         )
-        self._keep(trained, space)
-        return self
 
     def _check_options(self):
         if self.output not in OUTPUTS:
             raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {self.output!r}")
         if self.missing not in MISSING:
             raise ValueError(f'missing must be "error" or "drop", got {self.missing!r}')
-        if not self.beta_multiplier > 0:
-            raise ValueError(f"beta_multiplier must be positive, got {self.beta_multiplier!r}")
+        if not 0 < self.beta_multiplier < np.inf:
+            raise ValueError(f"beta_multiplier must be positive and finite, got {self.beta_multiplier!r}")
         check_options(tol=self.tol, max_iter=self.max_iter)
 
-    def _read_training_set(self, X, y, sample_weight):
+    def _read_labels(self, X, y):
+        """Sets classes_; returns which rows are presences."""
         if y is None:
             raise ValueError("SpeciesModel requires y to be passed, but the target y is None")
-        X = open_covariates(self, X, reset=True, allow_missing=self._allows_missing)
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         if y.dtype.kind == "f":
@@ -197,24 +205,26 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
                 f"{kind}y must hold two labels, one class for presences and one for the background, not "
                 f"{len(self.classes_)} class{'es' if len(self.classes_) > 1 else ''}"
             )
-        self.covariates_ = Covariates.of(X, self.categorical_features)
+        return codes == 1
+
+    def _make_space(self, X, presence, sample_weight):
         V = encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
         weight = read_sample_weight(sample_weight, len(V))
         kept = (weight > 0) & ~np.isnan(V).any(axis=1)
-        presence = codes == 1
         if self.remove_duplicates:
             kept[presence & kept] &= _is_first(V[presence & kept])
-        for label, rows in zip(self.classes_, (~presence, presence), strict=True):
-            if not (kept & rows).any():
+        background, presence = kept & ~presence, kept & presence
+        for label, rows in zip(self.classes_, (background, presence), strict=True):
+            if not rows.any():
                 raise ValueError(f"the class {label!s} has no row that has a weight and no missing value")
-        return V[kept], presence[kept], weight[kept]
+        return SampleSpace(V[background], weight[background], V[presence], weight[presence])
 
     @property
     def _allows_missing(self):
         return self.missing == "drop"
 
-    def _keep(self, trained, space):
-        table, fit = trained.table, trained.fit
+    def _keep(self, problem, fit, space):
+        table = problem.table
         score = fit.scores - fit.scores.max()
         mass = np.exp(score)
         density_normalizer = space.weight @ mass
@@ -240,21 +250,24 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             weight=fit.weights,
             low=used.low,
             high=used.high,
-            penalty=trained.penalties[fit.used],
+            penalty=problem.penalties[fit.used],
         )
         self.gain_ = -fit.objective
-        self.unregularized_gain_ = float(fit.weights @ trained.means[fit.used] - fit.log_z)
+        self.unregularized_gain_ = float(fit.weights @ problem.means[fit.used] - fit.log_z)
         self.entropy_ = self.model_.entropy
         self.dual_gap_, self.converged_, self.n_iter_ = fit.dual_gap, fit.converged, fit.n_iter
-        self.n_presences_, self.n_background_ = trained.n_presences, self.model_.n_background
-        self.feature_classes_, self.n_features_expanded_ = trained.classes, len(table)
+        self.n_presences_, self.n_background_ = problem.n_presences, self.model_.n_background
+        self.feature_classes_, self.n_features_expanded_ = problem.classes, len(table)
 
     # Predictions
 
-    def _score(self, X):
+    def _encode(self, X):
         check_is_fitted(self)
         X = open_covariates(self, X, reset=False, allow_missing=self._allows_missing)
-        V = encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
+        return encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
+
+    def _score(self, X):
+        V = self._encode(X)
         return self.model_.score(V, clamp=self.clamp)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -340,6 +353,66 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         self.model_.to_lambdas(path)
+
+
+def read_sample_space(model: SpeciesModel, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SampleSpace:
+    """Presences and sample space of data with the labels and covariates of a trained model.
+
+    Parameters
+    ----------
+    model : SpeciesModel
+    X : array or frame of shape (n_rows, n_covariates)
+    y : array of shape (n_rows,)
+    sample_weight : array of shape (n_rows,), optional
+
+    Returns
+    -------
+    SampleSpace
+    """
+    check_is_fitted(model)
+    X = open_covariates(model, X, reset=False, allow_missing=model.missing == "drop")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    unknown = y[~np.isin(y, model.classes_)]
+    if len(unknown):
+        raise ValueError(f"y holds {unknown[0]!s}, which is not a label of the model: {model.classes_.tolist()}")
+    return model._make_space(X, y == model.classes_[1], sample_weight)
+
+
+def read_points(model: SpeciesModel, X: Any) -> np.ndarray:
+    """Encoded covariates of points for a trained model; points with missing values are left out if it allows them."""
+    V = model._encode(X)
+    V = V[~np.isnan(V).any(axis=1)]
+    if not len(V):
+        raise ValueError("every point has a missing value")
+    return V
+
+
+def train_on_space(model: SpeciesModel, space: SampleSpace, columns: Sequence[int] | None = None) -> SpeciesModel:
+    """A model with the same options, trained on a sample space, on some covariates of a trained model or on all.
+
+    Parameters
+    ----------
+    model : SpeciesModel
+        Trained; it is not changed.
+    space : SampleSpace
+        Of all covariates.
+    columns : sequence of int, optional
+        The numbers of the covariates. Their names are those of arrays where the model was trained on an array.
+
+    Returns
+    -------
+    SpeciesModel
+    """
+    one = clone(model)
+    one.classes_, one.covariates_, one.n_features_in_ = model.classes_, model.covariates_, model.n_features_in_
+    if columns is not None:
+        one.covariates_, one.n_features_in_ = model.covariates_.select(columns), len(columns)
+        space = space.select(columns)
+    if hasattr(model, "feature_names_in_"):
+        one.feature_names_in_ = np.array(one.covariates_.names, object)
+    one._train(space)
+    return one
 
 
 def _cumulate(raw, weight):

@@ -1,7 +1,8 @@
-"""Training from presences against a background: the sample space, the features of Maxent, the fit."""
+"""Training from presences against a background: the sample space, the features and penalties of Maxent."""
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,8 +38,10 @@ class SampleSpace:
     Attributes
     ----------
     points : float array of shape (n_points, n_covariates)
+        The background, then the added presences.
     weight : float array of shape (n_points,)
         The default distribution q0, not normalised.
+    n_background : int
     presences, presence_weight : float arrays
     presence : float array of shape (n_points,)
         The distribution of the presences over the points; sums to one.
@@ -60,32 +63,56 @@ class SampleSpace:
         self.weight = np.concatenate([background_weight, unit * presence_weight[added]])
         place[added] = len(background) + np.arange(np.count_nonzero(added))
         self.presence = np.bincount(place, presence_weight / presence_weight.sum(), len(self.points))
+        self.n_background = len(background)
+
+    def select(self, covariates: Sequence[int]) -> SampleSpace:
+        """The same points with some of their covariates."""
+        one = copy.copy(self)
+        one.points, one.presences = self.points[:, covariates], self.presences[:, covariates]
+        return one
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceFit:
-    """A model trained from presences.
+class PresenceProblem:
+    """What is asked for when a model is trained from presences.
 
     Attributes
     ----------
     table : FeatureTable
+    columns : FeatureColumns
+        The features at the points of the sample space.
     means, penalties : float arrays of shape (n_features,)
-    fit : DensityFit
+        A penalty of inf leaves the feature out.
+    presence, q0 : float arrays of shape (n_points,)
+        The distribution of the presences and the default distribution; each sums to one.
     classes : str
         Letters of the feature classes.
     n_presences : float
         The number of presences, or the sum of their weights.
+    imprecision : str or None
+        Why double precision cannot certify a model; None if it can.
     """
 
     table: FeatureTable
+    columns: FeatureColumns
     means: np.ndarray
     penalties: np.ndarray
-    fit: DensityFit
+    presence: np.ndarray
+    q0: np.ndarray
     classes: str
     n_presences: float
+    imprecision: str | None
+
+    def train(self, *, tol: float = 1e-6, max_iter: int = 1000) -> DensityFit:
+        """The optimum; see `fit_density`."""
+        fit = fit_density(self.columns, self.means, self.penalties, self.presence, self.q0, tol=tol, max_iter=max_iter)
+        if self.imprecision:
+            warnings.warn(f"the model cannot be certified: {self.imprecision}", ConvergenceWarning, stacklevel=3)
+            fit = replace(fit, converged=False)
+        return fit
 
 
-def fit_presences(
+def pose_presences(
     space: SampleSpace,
     features: str,
     categorical: Sequence[int] = (),
@@ -95,10 +122,8 @@ def fit_presences(
     beta_categorical: float | None = None,
     beta_threshold: float | None = None,
     beta_hinge: float | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-) -> PresenceFit:
-    """Train a density with the features and penalties of Maxent.
+) -> PresenceProblem:
+    """The features and penalties of Maxent for presences in a sample space.
 
     Parameters
     ----------
@@ -109,12 +134,10 @@ def fit_presences(
         Covariates whose values are categories.
     beta_multiplier, beta_lqp, beta_categorical, beta_threshold, beta_hinge :
         See `sl1max._data.feature_table.default_betas`.
-    tol, max_iter :
-        See `fit_density`.
 
     Returns
     -------
-    PresenceFit
+    PresenceProblem
     """
     n = float(space.presence_weight.sum())
     check_values(space.points)
@@ -136,19 +159,9 @@ def fit_presences(
     means, penalties = means_and_penalties(table, space.presences, betas, space.presence_weight)
     if "l" not in classes:
         penalties[table.kind == LINEAR] = np.inf
-    fit = fit_density(
-        FeatureColumns(table, points),
-        means,
-        penalties,
-        space.presence,
-        space.weight / space.weight.sum(),
-        tol=tol,
-        max_iter=max_iter,
-    )
-    if imprecision:
-        warnings.warn(f"the model cannot be certified: {imprecision}", ConvergenceWarning, stacklevel=3)
-        fit = replace(fit, converged=False)
-    return PresenceFit(table, means, penalties, fit, classes, n)
+    q0 = space.weight / space.weight.sum()
+    columns = FeatureColumns(table, points)
+    return PresenceProblem(table, columns, means, penalties, space.presence, q0, classes, n, imprecision)
 
 
 def find_rows(rows: np.ndarray, among: np.ndarray) -> np.ndarray:
