@@ -32,14 +32,14 @@ class FitControl:
     observer : Observer
     """
 
-    def __init__(self, *, algorithm, tol, max_iter=None, callback: Callable | None = None, verbose=0):
+    def __init__(self, *, algorithm, tol, max_iter=None, callback: Callable | None = None, verbose=0, advice=""):
         self.algorithm = algorithm
         self.tol = tol
         self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
         self.stop = np.zeros(1, np.int32)
         self.n_threads = 1
         self.interrupt = None
-        self.observer = Observer(callback, verbose)
+        self.observer = Observer(callback, verbose, advice)
 
     @property
     def settings(self) -> dict:
@@ -84,7 +84,8 @@ class FitControl:
     def _report(self, solver, class_label, status, ended, effort):
         """Report the state of a solver; True if the callback ends a problem that is still running."""
         target = self.tol * abs(solver.objective_zero)
-        progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target)
+        n_nonzero = count_weights(solver)
+        progress = FitProgress(class_label, solver.n_iter, solver.objective, solver.dual_gap, target, n_nonzero)
         return self.report(progress, status, ended, effort) and status == "running"
 
     def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
@@ -94,6 +95,12 @@ class FitControl:
         except BaseException:
             self.stop[0] = 1
             raise
+
+
+def count_weights(solver) -> int:
+    """Number of nonzero weights of a solver, those of boosting with their intercept."""
+    found = solver.coefficients()
+    return len(found[2]) if isinstance(found, tuple) else int(np.count_nonzero(found))
 
 
 def solve_problem(problems, plan, control: FitControl, begun=None, note=None):

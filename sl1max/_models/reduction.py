@@ -307,6 +307,7 @@ class Reduction:
             solution.objective - offset,
             solution.dual_gap,
             tol * abs(solution.objective_zero - offset),
+            sum(len(columns) for _, columns, _ in solution.rows),
         )
 
     def _problem(self, plan, emp_mean, beta):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
-BAR_WIDTH = 24
+SECONDS_BEFORE_ADVICE = 10.0
 MANY_PROBLEMS = 50  # of more than these not every end is worth a line
 
 
@@ -32,6 +32,8 @@ class FitProgress:
         The objective is at most this far above its minimum. NaN where nothing is known of it, in boosting.
     target : float
         The dual gap at which the problem counts as solved.
+    n_nonzero : int
+        Number of nonzero weights; 0 where it is not known.
     """
 
     class_label: object
@@ -39,6 +41,7 @@ class FitProgress:
     objective: float
     dual_gap: float
     target: float
+    n_nonzero: int = 0
 
 
 class Observer:
@@ -50,11 +53,15 @@ class Observer:
         Called with a `FitProgress`.
     verbose : int
         Positive: progress on stderr while `displaying`.
+    advice : str
+        What would make the fit faster; displayed once if it takes long.
     """
 
-    def __init__(self, callback: Callable[[FitProgress], object] | None = None, verbose: int = 0):
+    def __init__(self, callback: Callable[[FitProgress], object] | None = None, verbose: int = 0, advice: str = ""):
         self._callback = callback
         self._verbose = verbose
+        self._advice = advice
+        self._start = math.inf
         self._display: Bar | Lines | None = None
         self._lock = threading.Lock()
 
@@ -79,7 +86,8 @@ class Observer:
         if not self._verbose:
             yield
             return
-        self._display = (Bar if sys.stderr.isatty() else Lines)(class_labels, efforts, done)
+        self._display = make_display(class_labels, efforts, done)
+        self._start = time.monotonic()
         try:
             yield
         finally:
@@ -94,7 +102,22 @@ class Observer:
                 if asked and not ended:
                     status, ended = "stopped", True
                 self._display.show(progress, status, ended, effort)
+                if self._advice and time.monotonic() > self._start + SECONDS_BEFORE_ADVICE:
+                    self._display.say(self._advice)
+                    self._advice = ""
             return asked
+
+
+def make_display(class_labels, efforts=None, done=()) -> Bar | Lines:
+    """A bar of tqdm on a terminal or in a notebook, if tqdm is installed, otherwise plain lines."""
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            pass
+        else:
+            return Bar(tqdm, class_labels, efforts, done)
+    return Lines(class_labels, efforts, done)
 
 
 class Tally:
@@ -167,43 +190,54 @@ class Lines:
             return
         self._last = now
         name = "all classes" if progress.class_label is None else f"class {progress.class_label}"
-        gap = f", gap {progress.dual_gap:.2e} (target {progress.target:.2e})"
-        line = (
-            f"{name}: {progress.n_iter} iterations, objective {progress.objective:.6g}"
-            f"{'' if math.isnan(progress.dual_gap) else gap}, {status}"
-        )
+        line = f"{name}: {progress.n_iter} iterations, {format_state(progress, 6)}, {status}"
         print_line(f"{self._tally.classes}, {self._tally.time_left} left; {line}" if self._many else line)
+
+    def say(self, text):
+        """Show a line of text once."""
+        print_line(text)
 
     def close(self):
         pass
 
 
 class Bar:
-    """One line on a terminal, written over and over: classes done, gap, time left."""
+    """A bar of tqdm: the share of the expected effort that is done, classes, objective, gap, weights, time left."""
 
-    def __init__(self, class_labels, efforts=None, done=()):
+    def __init__(self, tqdm, class_labels, efforts=None, done=()):
         self._tally = Tally(class_labels, efforts, done)
-        self._last = -math.inf
+        self._tqdm = tqdm
+        self._bar = None
 
     def show(self, progress: FitProgress, status, ended, effort=1.0):
+        if self._bar is None:
+            self._bar = self._tqdm(
+                total=1.0, file=sys.stderr, smoothing=0, mininterval=SECONDS_BETWEEN_BARS, dynamic_ncols=True,
+                bar_format="sl1max: {percentage:3.0f}%|{bar:24}| {desc}{remaining} left",
+            )  # fmt: skip
         self._tally.add(progress, ended, effort)
-        now = time.monotonic()
-        if now > self._last + SECONDS_BETWEEN_BARS or self._tally.n_done == self._tally.n_problems:
-            self._last = now
-            self._draw(progress)
+        classes = "all classes" if progress.class_label is None else self._tally.classes
+        self._bar.set_description_str(f"{classes}, {format_state(progress, 4)}, ", refresh=False)
+        all_done = self._tally.n_done == self._tally.n_problems
+        self._bar.update((1.0 if all_done else self._tally.part) - self._bar.n)
 
-    def _draw(self, progress):
-        gap = f"gap {progress.dual_gap:.1e}"
-        line = (
-            f"sl1max: {'all classes' if progress.class_label is None else self._tally.classes} "
-            f"{bar_of(self._tally.part, BAR_WIDTH)} "
-            f"{f'loss {progress.objective:.3g}' if math.isnan(progress.dual_gap) else gap}, "
-            f"{self._tally.time_left} left"
-        )
-        write_over(line, sys.stderr)
+    def say(self, text):
+        """Show a line of text once."""
+        self._tqdm.write(f"sl1max: {text}", file=sys.stderr)
 
     def close(self):
-        print(file=sys.stderr)
+        if self._bar is not None:
+            self._bar.close()
+
+
+def format_state(progress: FitProgress, digits: int) -> str:
+    """Objective, gap and weights of a problem, as far as they are known."""
+    parts = [f"objective {progress.objective:.{digits}g}"]
+    if not math.isnan(progress.dual_gap):
+        parts.append(f"gap {progress.dual_gap:.2e} (target {progress.target:.2e})")
+    if progress.n_nonzero:
+        parts.append(f"{progress.n_nonzero} weights")
+    return ", ".join(parts)
 
 
 def way_done(first, gap, target):

@@ -161,7 +161,10 @@ def train(
 ) -> Model:  # fmt: skip
     """Solve the problems of a training set and join their solutions to a model, with the warnings of `fit`."""
     beta, beta_rule = reduction.penalties.beta, reduction.penalties.rule
-    control = FitControl(algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose)
+    control = FitControl(
+        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose,
+        advice=advise(reduction, solver, tol, n_jobs),
+    )  # fmt: skip
     settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings) as journal:
         outcome = solve_all(reduction, control, n_jobs, journal)
@@ -181,6 +184,21 @@ def train(
     if unpenalised:
         _warn_separated(model, statuses, reduction.data.columns.extent[:-1])
     return model
+
+
+def advise(reduction: Reduction, solver, tol, n_jobs) -> str:
+    """What would make a long fit faster."""
+    data, found = reduction.data, []
+    if solver == "sequential":
+        found.append('solver="auto"')
+    together = data.exclusive and reduction.distribution != "class-conditional"
+    if together and len(data.classes) > 2:
+        found.append('label_mode="independent", which trains the classes one by one, in n_jobs threads')
+    elif n_jobs in (None, 1) and len(data.classes) > 2:
+        found.append("n_jobs=-1, threads on all processors")
+    if tol < 1e-2:
+        found.append(f"a larger tol than {tol:g}")
+    return f"faster may be: {'; '.join(found)}" if found else ""
 
 
 @contextlib.contextmanager
