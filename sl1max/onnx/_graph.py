@@ -1,12 +1,7 @@
-"""Models as ONNX graphs, for onnxruntime and other runtimes without Python.
-
-Importing this module registers `MaxentClassifier` and `MaxentClassifierCV` with skl2onnx, if it is installed, so that
-pipelines that hold them can be converted. It needs the package ``onnx``: ``pip install onnx skl2onnx``.
-"""
+"""Graphs of models in the format ONNX."""
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +11,6 @@ from sl1max.model._model import LOG_BELOW_ONE, Model
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-__all__ = ["to_onnx"]
 
 OPSET = 13
 MAX_BYTES = 2**31 - 1  # of a graph, a limit of protocol buffers
@@ -73,7 +66,7 @@ def to_onnx(model: Any, *, dtype: Literal["float32", "float64"] = "float32") -> 
     number = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
     shape = ["n_samples", model.n_classes]
     label = helper.np_dtype_to_tensor_dtype(graph.label_dtype)
-    label_shape = shape if _is_sets(model) else shape[:1]
+    label_shape = shape if is_sets(model) else shape[:1]
     return helper.make_model(
         helper.make_graph(
             [helper.make_node(op, inputs, [output], **settings) for op, inputs, output, settings in graph.nodes],
@@ -122,19 +115,19 @@ class Graph:
 
 def build_graph(model: Model, dtype: np.dtype) -> Graph:
     """The graph of a model, independent of the package that writes it."""
-    labels = _labels(model)
+    labels = read_labels(model)
     used = np.unique(model.weights.indices)
     if len(used) * model.n_classes * dtype.itemsize > MAX_BYTES:
         raise ValueError(
             f"{len(used)} used features x {model.n_classes} classes are more than the 2 GB of an ONNX graph"
         )
-    graph = Graph(np.dtype(np.int64) if _is_sets(model) else labels.dtype)
+    graph = Graph(np.dtype(np.int64) if is_sets(model) else labels.dtype)
     weights = model.weights[:, used].toarray().T.astype(dtype)
     held = graph.add("Gather", ["X", used.astype(np.int64)], "used", axis=1)
     products = graph.add("MatMul", [held, np.ascontiguousarray(weights)], "products")
     scores = graph.add("Add", [products, model.intercept.astype(dtype)], "scores")
     _add_probabilities(graph, model, scores, dtype)
-    if _is_sets(model):
+    if is_sets(model):
         likely = graph.add("Greater", ["probabilities", np.array(0.5, dtype)], "likely")
         graph.add("Cast", [likely], "label", to=7)  # int64
     else:
@@ -167,11 +160,13 @@ def _add_probabilities(graph, model, scores, dtype):
         graph.add("Softmax", [log_proba], "probabilities", axis=1)
 
 
-def _is_sets(model):
+def is_sets(model: Model) -> bool:
+    """Whether predictions are sets of labels."""
     return model.trained_on_indicator and model.label_mode == "independent"
 
 
-def _labels(model):
+def read_labels(model: Model) -> np.ndarray:
+    """The labels as integers, floats, or objects that are strings."""
     classes = np.asarray(model.classes.tolist())
     if classes.dtype.kind in "biu":
         return classes.astype(np.int64)
@@ -180,69 +175,3 @@ def _labels(model):
     if classes.dtype.kind == "U":
         return classes.astype(object)
     raise ValueError(f"labels of type {model.classes.dtype} cannot be stored in an ONNX graph")
-
-
-# skl2onnx
-
-
-def _declare_outputs(operator):
-    """Types and shapes of the outputs of an estimator."""
-    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
-
-    model = operator.raw_operator.model_
-    n_samples = operator.inputs[0].get_first_dimension()
-    is_text = not _is_sets(model) and _labels(model).dtype == object
-    shape = [n_samples, model.n_classes]
-    operator.outputs[0].type = (StringTensorType if is_text else Int64TensorType)(
-        shape if _is_sets(model) else shape[:1]
-    )
-    probabilities = type(operator.inputs[0].type)
-    if probabilities is not DoubleTensorType:
-        from skl2onnx.common.data_types import FloatTensorType as probabilities
-    operator.outputs[1].type = probabilities(shape)
-
-
-def _convert(scope, operator, container):
-    """Add the nodes of an estimator to a graph of skl2onnx."""
-    from onnx import helper
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-    model = operator.raw_operator.model_
-    source = operator.inputs[0]
-    is_double = isinstance(source.type, DoubleTensorType)
-    graph = build_graph(model, np.dtype(np.float64 if is_double else np.float32))
-    names = {"label": operator.outputs[0].full_name, "probabilities": operator.outputs[1].full_name}
-    names["X"] = source.full_name
-    if not isinstance(source.type, (DoubleTensorType, FloatTensorType)):
-        names["X"] = scope.get_unique_variable_name("as_float")
-        container.add_node("Cast", source.full_name, names["X"], name=scope.get_unique_operator_name("Cast"), to=1)
-
-    def name_of(name):
-        return names.setdefault(name, scope.get_unique_variable_name(name))
-
-    for name, array in graph.constants.items():
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        values = [value.encode() for value in array.tolist()] if array.dtype == object else array.ravel().tolist()
-        container.add_initializer(name_of(name), kind, list(array.shape), values)
-    for op, inputs, output, settings in graph.nodes:
-        container.add_node(
-            op, [name_of(name) for name in inputs], name_of(output), op_version=OPSET,
-            name=scope.get_unique_operator_name(op), **settings,
-        )  # fmt: skip
-
-
-def _register():
-    from skl2onnx import update_registered_converter
-
-    from sl1max.estimators._maxent import MaxentClassifier
-    from sl1max.estimators._maxent_cv import MaxentClassifierCV
-
-    for estimator in (MaxentClassifier, MaxentClassifierCV):
-        update_registered_converter(
-            estimator, f"Sl1max{estimator.__name__}", _declare_outputs, _convert,
-            options={"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [False, True]},
-        )  # fmt: skip
-
-
-if importlib.util.find_spec("skl2onnx") is not None:
-    _register()
