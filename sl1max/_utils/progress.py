@@ -110,14 +110,19 @@ class Observer:
 
 def make_display(class_labels, efforts=None, done=()) -> Bar | Lines:
     """A bar of tqdm on a terminal or in a notebook, if tqdm is installed, otherwise plain lines."""
-    if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            pass
-        else:
-            return Bar(tqdm, class_labels, efforts, done)
-    return Lines(class_labels, efforts, done)
+    tqdm = find_tqdm()
+    return Lines(class_labels, efforts, done) if tqdm is None else Bar(tqdm, class_labels, efforts, done)
+
+
+def find_tqdm():
+    """The class of bars, or None if there is neither a terminal nor a notebook, or no tqdm."""
+    if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm
 
 
 class Tally:
@@ -238,6 +243,72 @@ def format_state(progress: FitProgress, digits: int) -> str:
     if progress.n_nonzero:
         parts.append(f"{progress.n_nonzero} weights")
     return ", ".join(parts)
+
+
+@contextlib.contextmanager
+def counting(total: int, what: str, verbose: int = 1):
+    """Display how much of a known amount of work is done: a bar of tqdm, or plain lines on stderr.
+
+    Parameters
+    ----------
+    total : int
+    what : str
+        What is counted.
+    verbose : int
+        Nothing is displayed if this is 0.
+
+    Yields
+    ------
+    callable
+        To be called with each amount done; threads may share it.
+
+    Examples
+    --------
+    >>> from sl1max._utils.progress import counting
+    >>> with counting(10, "cells", verbose=0) as add:
+    ...     add(10)
+    """
+    if not verbose:
+        yield lambda amount: None
+        return
+    tqdm = find_tqdm()
+    if tqdm is None:
+        counter = CountLines(total, what)
+    else:
+        counter = tqdm(
+            total=total, desc="sl1max", unit=f" {what}", unit_scale=True, file=sys.stderr, dynamic_ncols=True
+        )
+    lock = threading.Lock()
+
+    def add(amount):
+        with lock:
+            counter.update(amount)
+
+    try:
+        yield add
+    finally:
+        counter.close()
+
+
+class CountLines:
+    """Plain lines on stderr: one a second, and one at the end."""
+
+    def __init__(self, total, what):
+        self._total, self._what = total, what
+        self._done = 0
+        self._start = self._last = time.monotonic()
+
+    def update(self, amount):
+        self._done += amount
+        now = time.monotonic()
+        if self._done < self._total and now < self._last + SECONDS_BETWEEN_LINES:
+            return
+        self._last = now
+        left = time_left(now - self._start, self._done / self._total)
+        print_line(f"{self._done} of {self._total} {self._what}, {left} left")
+
+    def close(self):
+        pass
 
 
 def way_done(first, gap, target):

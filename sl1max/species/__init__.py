@@ -5,6 +5,7 @@ written. The estimators need scikit-learn; they are imported when asked for.
 """
 
 from sl1max.species._lambdas import LambdasModel, read_lambdas
+from sl1max.species._raster import RasterStack, predict_raster
 from sl1max.species._swd import SWDTable, read_swd
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Evaluation",
     "LambdasModel",
     "MaxentFeatures",
+    "RasterStack",
     "SWDTable",
     "SpeciesModel",
     "clamping_effect",
@@ -19,6 +21,7 @@ __all__ = [
     "jackknife",
     "percent_contribution",
     "permutation_importance",
+    "predict_raster",
     "read_lambdas",
     "read_swd",
     "response_curve",

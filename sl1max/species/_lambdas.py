@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sl1max._data.covariates import Covariates
+from sl1max._data.curves import Curves
 from sl1max._data.feature_table import (
     CATEGORY,
     HINGE,
@@ -33,7 +34,6 @@ from sl1max.exceptions import ModelFileError
 
 OUTPUTS = ("cloglog", "logistic", "raw", "cumulative")
 DEFAULT_PREVALENCE = 0.5
-CELLS_AT_ONCE = 1 << 22  # of a block of feature columns, when predicting
 TOTALS = ("linearPredictorNormalizer", "densityNormalizer", "numBackgroundPoints", "entropy")
 
 
@@ -99,18 +99,11 @@ class LambdasModel:
 
     def score(self, V: np.ndarray, *, clamp: bool = True) -> np.ndarray:
         """`linear_predictor` of encoded covariates."""
-        used = np.flatnonzero(self.weights)
-        table, weights = self.table[used], self.weights[used]
-        low, high = self.table.range_of_covariates(V.shape[1])
-        out = np.empty(len(V))
-        step = max(1, CELLS_AT_ONCE // max(1, len(used)))
-        for start in range(0, len(V), step):
-            rows = V[start : start + step]
-            clamped = np.clip(rows, low, high) if clamp else rows
-            score = table.columns(clamped, clamp=clamp) @ weights - self.linear_predictor_normalizer
-            score[np.isnan(rows).any(axis=1)] = np.nan
-            out[start : start + step] = score
-        return out
+        return self.curves(clamp=clamp).score(V.T) - self.linear_predictor_normalizer
+
+    def curves(self, *, clamp: bool = True) -> Curves:
+        """The scores as curves of the covariates, before linear_predictor_normalizer is subtracted."""
+        return Curves(self.table, self.weights, len(self.covariates.names), clamp=clamp)
 
     def predict(self, X: Any, *, output: str = "cloglog", clamp: bool = True) -> np.ndarray:
         """Predictions as the Java program makes them.

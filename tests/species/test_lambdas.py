@@ -92,15 +92,6 @@ def test_cumulative_output_of_a_file_is_refused(path):
         read_lambdas(path).predict(POINTS, output="cumulative")
 
 
-def test_predictions_do_not_depend_on_the_size_of_blocks(path, monkeypatch):
-    from sl1max.species import _lambdas
-
-    model = read_lambdas(path)
-    expected = model.predict(POINTS)
-    monkeypatch.setattr(_lambdas, "CELLS_AT_ONCE", 1)
-    assert_array_equal(model.predict(POINTS), expected)
-
-
 def test_columns_of_a_frame_are_found_by_name(path):
     pd = pytest.importorskip("pandas")
     model = read_lambdas(path)
