@@ -110,7 +110,7 @@ class Evaluation:
 
     def __init__(self, model: Model, X: Matrix, y: Matrix):
         self.is_sets = model.trained_on_indicator and model.label_mode == "independent"
-        self.log_proba = model.log_proba(X) if self.is_sets else model.log_posterior(X)
+        self.log_proba = model.predict_log_proba(X)
         self.labels = None if model.trained_on_indicator else model.classes
         self.y = y if sparse.issparse(y) else np.asarray(y)
         self.error = metrics.top_class_error(self.y, self.log_proba, labels=self.labels)

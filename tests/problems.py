@@ -64,7 +64,7 @@ def assert_equal_models(left, right):
 
 def assert_close_models(left, right, X, atol=1e-5):
     np.testing.assert_allclose(left.objective, right.objective, rtol=1e-8)
-    np.testing.assert_allclose(left.log_proba(X), right.log_proba(X), atol=atol)
+    np.testing.assert_allclose(left.predict_log_proba(X), right.predict_log_proba(X), atol=atol)
 
 
 def break_classes(monkeypatch, error, labels):

@@ -109,9 +109,9 @@ def test_mapped_parts(tmp_path):
 def test_predictions_a_part_at_a_time(monkeypatch, kind):
     X, y = make_data()
     model = sl1max.fit(X, y)
-    expected = model.top_k(X, 2), model.predict(X)
+    expected = model.predict_top_k(X, 2, return_decision=True), model.predict(X)
     monkeypatch.setattr(inputs, "ENTRIES_AT_ONCE", 50)
-    labels, decision = model.top_k(kind(X), 2)
+    labels, decision = model.predict_top_k(kind(X), 2, return_decision=True)
     np.testing.assert_array_equal(labels, expected[0][0])
     np.testing.assert_array_equal(decision, expected[0][1])
     np.testing.assert_array_equal(model.predict(kind(X)), expected[1])

@@ -214,7 +214,7 @@ def test_without_matplotlib():
 
 def test_calibration_shows_the_curve():
     X, y = make_data()
-    proba = np.exp(sl1max.fit(X, y).log_posterior(X))
+    proba = np.exp(sl1max.fit(X, y).predict_log_proba(X))
     ax = plot.plot_calibration(y, proba)
     mean_proba, frequency, count = calibration_curve(y, proba)
     np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([mean_proba, frequency]))

@@ -75,7 +75,7 @@ def test_measures_of_a_label_vector():
     X, y = make_data()
     model = sl1max.fit(X, LABELS[y], beta=0.1)
     tested = Evaluation(model, X, LABELS[y])
-    proba = np.exp(model.log_posterior(X))
+    proba = np.exp(model.predict_log_proba(X))
     measures = dict(tested.measures())
     assert measures["Error, share of wrong top classes"] == pytest.approx(np.mean(model.predict(X) != LABELS[y]))
     expected = -np.log(proba[np.arange(len(y)), y]).mean()

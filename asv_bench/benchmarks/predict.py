@@ -26,7 +26,7 @@ class Predict:
         self.model.predict(self.X)
 
     def time_proba(self, models, classes):
-        self.model.proba(self.X)
+        self.model.predict_proba(self.X)
 
     def peakmem_predict(self, models, classes):
         self.model.predict(self.X)

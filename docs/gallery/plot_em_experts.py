@@ -68,15 +68,15 @@ for _ in range(N_ROUNDS):
         expert.reweight(weight)
         expert.step(2)
     # E-step
-    of_label = [expert.result().proba(X)[np.arange(len(y)), y] for expert in experts]
-    joint = gate.result().proba(X) * np.column_stack(of_label)
+    of_label = [expert.result().predict_proba(X)[np.arange(len(y)), y] for expert in experts]
+    joint = gate.result().predict_proba(X) * np.column_stack(of_label)
     share = joint / joint.sum(axis=1, keepdims=True)
     history.append(np.log(joint.sum(axis=1)).mean())
 
 
 def mixture_proba(X):
-    of_expert = gate.result().proba(X)
-    return sum(of_expert[:, [k]] * expert.result().proba(X) for k, expert in enumerate(experts))
+    of_expert = gate.result().predict_proba(X)
+    return sum(of_expert[:, [k]] * expert.result().predict_proba(X) for k, expert in enumerate(experts))
 
 
 right = np.mean(mixture_proba(X_test).argmax(axis=1) == y_test)
@@ -86,7 +86,7 @@ print(f"two experts and a gate: {right:.3f} of the test texts right")
 # The log-likelihood of the labels, which EM is to raise, and that of the one model.
 
 plt.plot(np.arange(1, N_ROUNDS + 1), history, label="mixture")
-plt.axhline(np.log(plain.proba(X)[np.arange(len(y)), y]).mean(), linestyle="--", color="0.5", label="one model")
+plt.axhline(np.log(plain.predict_proba(X)[np.arange(len(y)), y]).mean(), linestyle="--", color="0.5", label="one model")
 plt.xlabel("round of EM")
 plt.ylabel("mean log-likelihood, nats")
 plt.legend()

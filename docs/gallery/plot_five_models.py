@@ -54,7 +54,7 @@ for name, (distribution, label_mode) in MODELS.items():
 rates = np.linspace(0, 0.4, 21)
 figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 for k, (name, model) in enumerate(models.items()):
-    scores = model.log_posterior(X_test)
+    scores = model.predict_log_proba(X_test)
     errors = [100 * error_at_reject_rate(y_test, scores, rate) for rate in rates]
     style = "-" if "independent" in name else "--"
     axes.plot(100 * rates, errors, style, label=name, color=f"C{k}")

@@ -63,6 +63,10 @@ class Data:
         Each example has one class; otherwise each class is a yes-or-no question of its own.
     indicator : bool
         y was an indicator matrix, not a vector of labels.
+    sparse_output : bool
+        y was a sparse indicator.
+    feature_names : ndarray of shape (n_features,) or None
+        Column names, if X was a data frame with text for names.
     constant : ndarray of int8 of shape (n_classes,)
         +1 for an independent class that holds every example, -1 for one that holds none, else 0.
     offset : ndarray of shape (n_samples, n_classes) or None
@@ -76,8 +80,10 @@ class Data:
     classes: np.ndarray
     exclusive: bool
     indicator: bool
+    sparse_output: bool
     constant: np.ndarray
     offset: np.ndarray | None
+    feature_names: np.ndarray | None
 
     @cached_property
     def columns(self) -> Columns:
@@ -117,10 +123,13 @@ class Features:
         Canonical.
     binary : bool
         The matrix is sparse and all its entries are ones.
+    names : ndarray of shape (n_features,) or None
+        Column names, if the matrix was a data frame with text for names.
     """
 
     matrix: sparse.csc_array | np.ndarray
     binary: bool
+    names: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,7 +143,41 @@ class Features:
 
 def read_features(X) -> Features:
     """Validate and convert a feature matrix."""
-    return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)))
+    return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)), column_names(X))
+
+
+def column_names(frame) -> np.ndarray | None:
+    """Column names of a data frame (pandas, polars) as an array of objects; None unless all of them are text."""
+    names = list(getattr(frame, "columns", None) if hasattr(frame, "columns") else ())
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    return np.array(names, dtype=object)
+
+
+def class_names(y) -> np.ndarray | None:
+    """Column names of an indicator in a data frame, text or integers, as an array of labels; else None."""
+    names = np.array(list(y.columns)) if hasattr(y, "columns") else np.empty(0)
+    if names.ndim != 1 or names.dtype.kind not in "Uiu" or not len(names):
+        return None
+    if len(np.unique(names)) < len(names):
+        raise ValueError("y has two columns of the same name: each class needs a name of its own")
+    return names
+
+
+def check_feature_names(X, names):
+    """Whether X, if it is a data frame, has the columns that a model was trained on, in the same order."""
+    found = column_names(X)
+    if found is None or names is None or np.array_equal(found, names):
+        return
+    missing, unknown = np.setdiff1d(names, found), np.setdiff1d(found, names)
+    if len(missing) or len(unknown):
+        what = [
+            f"{title} {', '.join(map(repr, some[:5]))}{', ...' if len(some) > 5 else ''}"
+            for title, some in (("without", missing), ("with unknown", unknown))
+            if len(some)
+        ]
+        raise ValueError(f"X must have the columns that the model was trained on: it is {' and '.join(what)}")
+    raise ValueError("X has the columns that the model was trained on, but in another order")
 
 
 def read_data(
@@ -145,6 +188,7 @@ def read_data(
     X may be `Features`, which are not converted again.
     """
     converted = X if isinstance(X, Features) else None
+    feature_names = column_names(X) if converted is None else converted.names
     X = _open_features(X) if converted is None else converted.matrix
     n_samples = X.shape[0]
     cells, keep = _read_cells(
@@ -164,7 +208,7 @@ def read_data(
     check_values(features.matrix)
     check_algorithm(features.matrix, solver)
     check_mass(cells["mass"])
-    data = Data(matrix=features.matrix, binary=features.binary, offset=offset, **cells)
+    data = Data(matrix=features.matrix, binary=features.binary, offset=offset, feature_names=feature_names, **cells)
     if converted is not None:
         vars(data)["columns"] = converted.columns
     return data
@@ -177,7 +221,9 @@ def change_labels(data: Data, y, *, distribution, multilabel_weighting, sample_w
         multilabel_weighting=multilabel_weighting, sample_weight=sample_weight, names=data.classes,
     )  # fmt: skip
     check_mass(cells["mass"])
-    return _on_same_columns(data, **_spread_cells(cells, keep) | {"indicator": data.indicator})
+    return _on_same_columns(
+        data, **_spread_cells(cells, keep) | {"indicator": data.indicator, "sparse_output": data.sparse_output}
+    )
 
 
 def change_offset(data: Data, offset, *, distribution) -> Data:
@@ -247,8 +293,9 @@ def read_moments(means, betas, background, q0) -> MomentData:
     return MomentData(matrix, columns, q0[place] / q0.sum(), place, means, betas)
 
 
-def read_rows(X, n_features) -> Rows:
-    """X for prediction, as wide as the model."""
+def read_rows(X, n_features, names=None) -> Rows:
+    """X for prediction, as wide as the model and, if it is a data frame, with the names of its features."""
+    check_feature_names(X, names)
     X = _open_features(X)
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, but the model was trained with {n_features}")
@@ -260,8 +307,9 @@ def read_rows(X, n_features) -> Rows:
     return Rows(*X.shape, X.indptr.astype(np.int64), indices, np.ascontiguousarray(X.data))
 
 
-def read_row_pieces(X, n_features):
+def read_row_pieces(X, n_features, names=None):
     """X for prediction as `Rows`, in pieces if it is large, so that what is converted and checked at a time is not."""
+    check_feature_names(X, names)
     X = as_array(X)
     width = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else n_features
     size = max(int(ENTRIES_AT_ONCE / max(width, 1)), 1)
@@ -502,8 +550,8 @@ def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting,
             _check_examples(labels, names, "a class-conditional model needs")
         else:
             constant = _find_constant(labels)
-    cells = {"mass": mass, "labels": labels, "classes": names, "exclusive": exclusive}
-    return cells | {"indicator": indicator, "constant": constant}, keep
+    cells = {"mass": mass, "labels": labels, "classes": names, "exclusive": exclusive, "constant": constant}
+    return cells | {"indicator": indicator, "sparse_output": indicator and sparse.issparse(y)}, keep
 
 
 def _spread_cells(cells, keep):
@@ -523,6 +571,7 @@ def _read_labels(y, n_samples, keep, names=None):
 
     The classes are those in y, or the given names.
     """
+    own_names = class_names(y)
     if not sparse.issparse(y):
         y = np.asarray(y)
         if y.ndim not in (1, 2):
@@ -537,7 +586,7 @@ def _read_labels(y, n_samples, keep, names=None):
     if labels.data.max(initial=0.0) > LARGEST_VALUE:
         raise ValueError(f"y has values beyond {LARGEST_VALUE:g}")
     if names is None:
-        names = np.arange(labels.shape[1])
+        names = np.arange(labels.shape[1]) if own_names is None else own_names
     elif len(names) != labels.shape[1]:
         raise ValueError(f"y has {labels.shape[1]} classes, but the problem has {len(names)}")
     return labels, names, True

@@ -705,7 +705,7 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
     sets = model.trained_on_indicator and model.label_mode == "independent"
     for rows in (rows for X in pieces for rows in chunks(model, X)):
         if proba or top is not None:
-            for probs in model.proba(rows):
+            for probs in model.predict_proba(rows):
                 if proba and not as_json:
                     yield "\t".join(f"{prob:.6g}" for prob in probs)
                 elif proba:
@@ -718,11 +718,12 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
                     else:
                         yield " ".join(f"{labels[c]}:{probs[c]:.6g}" for c in best)
         elif sets:
-            for row in model.predict(rows).toarray():
-                held = [labels[c] for c in np.flatnonzero(row)]
+            predicted = sparse.csr_array(model.predict(rows))
+            for columns in np.split(predicted.indices, predicted.indptr[1:-1]):
+                held = [labels[c] for c in columns]
                 yield json.dumps({"labels": held}) if as_json else ",".join(map(str, held))
         else:
-            for label in model.predict(rows).tolist():
+            for label in model.predict_top_k(rows, 1)[:, 0].tolist():
                 yield json.dumps({"label": label}) if as_json else str(label)
 
 
@@ -741,8 +742,8 @@ def measure(model: Model, examples: Examples, name):
     for rows in chunks(model, examples.X):
         held = truth[start : start + rows.shape[0]]
         start += rows.shape[0]
-        errors += rows.shape[0] * top_class_error(held, model.decision_function(rows))
-        log_proba = model.log_proba(rows)
+        errors += rows.shape[0] * top_class_error(held, model._decide(rows))
+        log_proba = model.predict_log_proba(rows)
         log_loss -= held.multiply(log_proba).sum()
         given = log_proba > LOG_HALF
         n_given += given.sum()

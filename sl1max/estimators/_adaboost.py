@@ -319,7 +319,8 @@ class Rounds:
         weights = self._weights(n_estimators)
         n_iter, converged, losses = self._collect()
         return join_classes(
-            data, weights[:, :-1], weights[:, [-1]].toarray().ravel(), class_prior=prior,
+            data, weights[:, :-1], weights[:, [-1]].toarray().ravel(),
+            fit_intercept=self._boosting.fit_intercept, class_prior=prior,
             objective=losses, objective_zero=self._prior_losses(prior),
             n_iter=np.minimum(n_iter, n_estimators), converged=converged, beta=0.0, solver="adaboost", tol=0.0,
         )  # fmt: skip
@@ -353,7 +354,7 @@ class Rounds:
         size = max(1, BLOCK_CELLS // model.n_classes)
         for first in range(0, X.shape[0], size):
             block = slice(first, first + size)
-            margin = model.decision_function(X[block]) * (2 * labels[block].toarray() - 1)
+            margin = model._decide(X[block]) * (2 * labels[block].toarray() - 1)
             loss = np.exp(-margin / 2) if self._boosting.exponential else np.logaddexp(0, -margin)
             losses += data.mass[block] @ loss
         return losses / data.mass.sum()
@@ -390,7 +391,9 @@ def join_classes(data, weights, intercept, **report) -> Model:
         distribution="conditional",
         label_mode="independent",
         trained_on_indicator=data.indicator,
+        sparse_output=data.sparse_output,
         classes=data.classes,
+        feature_names=data.feature_names,
         weights=weights,
         _parts=(weights, sparse.csr_array(weights.shape)),
         intercept=intercept,
@@ -541,7 +544,6 @@ class AdaBoostClassifier(MaxentPredictor):
         check_validation_set(X_val, y_val, self.early_stopping)
         X, y = self._read_training_set(X, y, sample_weight)
         weight = weigh_classes(self.class_weight, y, sample_weight)
-        self._sparse_labels = sparse.issparse(y)
         if X_val is not None:
             X_val, y_val = self._read_validation_set(X_val, y_val, y)
         elif self.early_stopping:
@@ -556,6 +558,7 @@ class AdaBoostClassifier(MaxentPredictor):
         else:
             rounds = boost(X, y, **options)
             self.n_estimators_, self.model_ = rounds.n_estimators, rounds.model()
+        self.model_ = self._name(self.model_)
         return self
 
     def _boost_early_stopping(self, X, y, X_val, y_val, options):

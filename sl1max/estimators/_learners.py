@@ -159,8 +159,8 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         """
         X, y = self._read_training_set(X, y, sample_weight)
         check_options(n_jobs=self.n_jobs)
-        self.model_ = self._fit_classes(read_classes(X, y, weigh_classes(self.class_weight, y, sample_weight)))
-        self._sparse_labels = sparse.issparse(y)
+        data = read_classes(X, y, weigh_classes(self.class_weight, y, sample_weight))
+        self.model_ = self._name(self._fit_classes(data))
         return self
 
     def _fit_classes(self, data):
@@ -178,7 +178,7 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
         nothing = np.full(n_classes, np.nan)
         prior = np.asarray(data.labels.T @ data.mass) / data.mass.sum()
         return join_classes(
-            data, sparse.vstack(rows, format="csr"), intercept,
+            data, sparse.vstack(rows, format="csr"), intercept, fit_intercept=bool(self.fit_intercept),
             class_prior=prior, objective=nothing, objective_zero=nothing,
             n_iter=n_iter, converged=n_iter < self.max_iter, beta=None, solver="liblinear", tol=self.tol,
         )  # fmt: skip
@@ -357,7 +357,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         self._set_results(families, found)
         self.best_estimator_ = get_learner(**self.best_params_, **self._shared(self.best_params_["learner"], seed))
         self.best_estimator_.set_params(n_jobs=self.n_jobs).fit(X, y, sample_weight=sample_weight)
-        self.model_, self._sparse_labels = self.best_estimator_.model_, self.best_estimator_._sparse_labels
+        self.model_ = self._name(self.best_estimator_.model_)
         return self
 
     def _shared(self, learner, seed):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sl1max._data.inputs import as_array, check_finite, check_options, read_validation_labels
+from sl1max._data.inputs import as_array, check_finite, check_options, class_names, read_validation_labels
 from sl1max._utils.typing import Matrix
 from sl1max.model._explain import Explanation, Ranking, Sign, Table
 from sl1max.model._model import Model
@@ -46,6 +47,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
     def _read_training_set(self, X, y, sample_weight):
         refuse_text(X)
         columns = getattr(X, "columns", None)
+        self._class_names = class_names(y)
         X, y = validate_data(self, X, y, accept_sparse=FORMATS, multi_output=True, ensure_all_finite=False)
         check_finite(X, "X", columns)
         check_consistent_length(X, sample_weight)
@@ -57,6 +59,13 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
                 f"Unknown label type: {target}. y must be a vector of labels or an indicator of the classes"
             )
         return X, y
+
+    def _name(self, model):
+        """The model with the names of features and classes that the training set had."""
+        changes = {"feature_names": getattr(self, "feature_names_in_", None)}
+        if model.trained_on_indicator and self._class_names is not None:
+            changes["classes"] = self._class_names
+        return replace(model, **changes)
 
     def _read_rows(self, X):
         check_is_fitted(self)
@@ -88,9 +97,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes), or (n_samples,) for a vector of two labels
             For two labels the value of the second less that of the first. See `Model.decision_function`.
         """
-        X = self._read_rows(X)
-        decision = self.model_.decision_function(X, n_jobs=self.n_jobs)
-        return decision[:, 1] - decision[:, 0] if self._one_against_other else decision
+        return self._fitted_model().decision_function(self._read_features(X), n_jobs=self.n_jobs)
 
     def predict(self, X: Matrix) -> np.ndarray | sparse.csr_array:
         """The most likely label of each example, or an indicator if trained on one.
@@ -105,21 +112,11 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             The indicator, sparse if that of the training set was, has ones where p(y_c = 1|x) > 0.5; with
             exclusive classes, a one for the most likely class.
         """
-        X = self._read_rows(X)
-        labels = self.model_.predict(X, n_jobs=self.n_jobs)
-        if not self.model_.trained_on_indicator:
-            return labels
-        if self.model_.label_mode == "exclusive":
-            shape = len(labels), self.model_.n_classes
-            one_each = np.ones(len(labels), np.int64), labels, np.arange(len(labels) + 1)
-            labels = sparse.csr_array(one_each, shape=shape)
-        return labels if self._sparse_labels else labels.toarray()
+        return self._fitted_model().predict(self._read_features(X), n_jobs=self.n_jobs)
 
     def predict_log_proba(self, X: Matrix) -> np.ndarray:
         """Log of `predict_proba`."""
-        X = self._read_rows(X)
-        log_proba = self.model_.log_proba if self.model_.trained_on_indicator else self.model_.log_posterior
-        return log_proba(X, n_jobs=self.n_jobs)
+        return self._fitted_model().predict_log_proba(self._read_features(X), n_jobs=self.n_jobs)
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probability of each class.
@@ -135,7 +132,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
             p(y_c = 1|x) are given by `predict_proba_independent`. After training on an indicator:
             p(y_c = 1|x), or p(c|x) of exclusive classes.
         """
-        return np.exp(self.predict_log_proba(X))
+        return self._fitted_model().predict_proba(self._read_features(X), n_jobs=self.n_jobs)
 
     def predict_proba_independent(self, X: Matrix) -> np.ndarray:
         """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: no row need sum to one.
@@ -148,12 +145,17 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        X = self._read_rows(X)
-        if self.model_.label_mode != "independent":
-            raise ValueError('predict_proba_independent needs a model with label_mode="independent"')
-        return self.model_.proba(X, n_jobs=self.n_jobs)
+        return self._fitted_model().predict_proba_independent(self._read_features(X), n_jobs=self.n_jobs)
 
-    def predict_top_k(self, X: Matrix, k: int) -> np.ndarray:
+    @overload
+    def predict_top_k(self, X: Matrix, k: int, *, return_decision: Literal[False] = False) -> np.ndarray: ...
+
+    @overload
+    def predict_top_k(self, X: Matrix, k: int, *, return_decision: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict_top_k(
+        self, X: Matrix, k: int, *, return_decision: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each example, best first; no array (n_samples, n_classes) is made.
 
         Parameters
@@ -161,15 +163,18 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         k : int
             At most the number of classes.
+        return_decision : bool
+            Return the decision values too.
 
         Returns
         -------
-        ndarray of shape (n_samples, k)
-            Labels; column numbers for an indicator. ``model_.top_k`` gives the decision values too.
+        labels : ndarray of shape (n_samples, k)
+            Labels; column numbers or names for an indicator.
+        decision : ndarray of shape (n_samples, k)
+            Their decision values; if ``return_decision``.
         """
-        X = self._read_rows(X)
-        labels, _ = self.model_.top_k(X, k, n_jobs=self.n_jobs)
-        return labels
+        model = self._fitted_model()
+        return model.predict_top_k(self._read_features(X), k, return_decision=return_decision, n_jobs=self.n_jobs)
 
     # Explanations
 
@@ -249,18 +254,13 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         return self.model_
 
     @property
-    def _one_against_other(self):
-        model = self._fitted_model()
-        return not model.trained_on_indicator and model.n_classes == 2
-
-    @property
     def classes_(self) -> np.ndarray:
         return self._fitted_model().classes
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
         weights = self._fitted_model().weights
-        return weights[[1]] - weights[[0]] if self._one_against_other else weights
+        return weights[[1]] - weights[[0]] if self.model_._has_two_labels else weights
 
     @property
     def coef_(self) -> np.ndarray:
@@ -269,7 +269,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
     @property
     def intercept_(self) -> np.ndarray:
         intercept = self._fitted_model().intercept
-        return intercept[[1]] - intercept[[0]] if self._one_against_other else intercept
+        return intercept[[1]] - intercept[[0]] if self.model_._has_two_labels else intercept
 
     @property
     def n_iter_(self) -> int | np.ndarray:
@@ -346,7 +346,7 @@ class MaxentClassifier(MaxentPredictor):
     model_ : Model
         What `sl1max.fit` returned.
     classes_ : ndarray of shape (n_classes,)
-        Labels; column numbers for an indicator.
+        Labels; for an indicator column numbers, or the column names of a data frame.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for a vector of two labels
         Weights, made dense at each access. For two labels those of the second less those of the first.
     sparse_coef_ : csr_array
@@ -452,14 +452,21 @@ class MaxentClassifier(MaxentPredictor):
         X, y = self._read_training_set(X, y, sample_weight)
         options = {name: getattr(self, name) for name in FIT_OPTIONS}
         options["sample_weight"] = weigh_classes(self.class_weight, y, sample_weight)
-        options["warm_start"] = getattr(self, "model_", None) if self.warm_start else None
+        options["warm_start"] = self._earlier_model()
         self.__dict__.pop("validation_errors_", None)
         if self.early_stopping:
             self._fit_early_stopping(X, y, X_val, y_val, options)
         else:
             self.model_ = fit(X, y, **options)
-        self._sparse_labels = sparse.issparse(y)
+        self.model_ = self._name(self.model_)
         return self
+
+    def _earlier_model(self):
+        """The model to start from; the classes of one that was trained on an indicator are column numbers again."""
+        model = getattr(self, "model_", None) if self.warm_start else None
+        if model is None or not model.trained_on_indicator:
+            return model
+        return replace(model, classes=np.arange(model.n_classes))
 
     def _fit_betas(self, betas, X, y, sample_weight=None):
         """Fit at each beta in turn, from the weights of the one before; yields the estimator after each.
@@ -471,8 +478,8 @@ class MaxentClassifier(MaxentPredictor):
         weight = weigh_classes(self.class_weight, y, sample_weight)
         reduction = prepare(X, y, beta=1.0, sample_weight=weight, **of_data)
         warn_constant(reduction.data)
-        self._sparse_labels, self.n_features_in_ = sparse.issparse(y), X.shape[1]
-        model = getattr(self, "model_", None) if self.warm_start else None
+        self.n_features_in_ = X.shape[1]
+        model = self._earlier_model()
         for beta in betas:
             self.beta = beta
             self.model_ = model = train(reduction.with_beta(np.float64(beta), model), **of_fit)

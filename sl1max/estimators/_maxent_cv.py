@@ -183,7 +183,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self._set_results(models, grids, found, len(folds))
         best = MaxentClassifier(n_jobs=self.n_jobs, **self.best_params_, **self._shared())
         (best,) = best._fit_betas([best.beta], features, y, sample_weight)
-        self.model_, self._sparse_labels = best.model_, best._sparse_labels
+        self.model_ = self._name(best.model_)
         return self
 
     def _shared(self):

@@ -48,9 +48,13 @@ _CHOICES = {
     "distribution": ("conditional", "joint", "class-conditional"),
     "label_mode": ("exclusive", "independent"),
     "trained_on_indicator": (False, True),
+    "sparse_output": (False, True),
+    "fit_intercept": (False, True),
 }
 _SCALAR_TYPES = {
     "trained_on_indicator": (bool,),
+    "sparse_output": (bool,),
+    "fit_intercept": (bool,),
     "total_weight": (float, int),
     "beta": (float, int, type(None)),
     "beta_rule": (str,),
@@ -170,14 +174,16 @@ def _encode(model):
     values, arrays = {}, {}
     for name in (field.name for field in fields(model)):
         value = getattr(model, name)
-        if name in ("classes", "weights", "_parts"):
+        if name in ("classes", "feature_names", "weights", "_parts"):
             continue
         if isinstance(value, np.ndarray):
             arrays[name] = value
         else:
             values[name] = value.item() if isinstance(value, np.generic) else value
-    label_type, label_arrays = _encode_labels(model.classes)
+    label_type, label_arrays = _encode_labels("classes", model.classes)
     arrays.update(label_arrays)
+    if model.feature_names is not None:
+        arrays.update(_encode_labels("feature_names", model.feature_names)[1])
     matrices = {"weights": model.weights}
     if model._parts is not None:  # whose difference `weights` is
         matrices = dict(zip(_PARTS, model._parts, strict=True))
@@ -201,8 +207,13 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
         raise ValueError(f"its text has {size} bytes")
     text = json.loads(content.read(size))
     arrays = _read_arrays(content, text["arrays"], max_bytes)
-    classes = _decode_labels(text["label_type"], arrays, max_bytes)
+    classes = _decode_labels("classes", text["label_type"], arrays, max_bytes)
     shape = (len(classes), text["n_features"])
+    feature_names = None
+    if "feature_names.sizes" in arrays:
+        feature_names = _decode_labels("feature_names", "object", arrays, max_bytes)
+        if len(feature_names) != shape[1]:
+            raise ValueError(f"there are {len(feature_names)} names of {shape[1]} features")
     parts = None
     if _PARTS[0] + ".columns" in arrays:
         parts = tuple(_decode_sparse(name, arrays, shape) for name in _PARTS)
@@ -211,13 +222,24 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
         weights = _decode_sparse("weights", arrays, shape)
     found = text["values"] | arrays
     if version == 1:
-        found = {_NAMES_OF_VERSION_1.get(name, name): value for name, value in found.items()}
-    values = found | {"classes": classes, "weights": weights, "_parts": parts}
+        found = _update_version_1(found)
+    values = found | {"classes": classes, "feature_names": feature_names, "weights": weights, "_parts": parts}
     for name, array in arrays.items():
         if name in names and len(array) != len(classes):
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
     _check_types(values)
     return {name: values[name] for name in names}
+
+
+def _update_version_1(found):
+    """Fields of a model of version 1 under their present names, and those that it did not have."""
+    found = {_NAMES_OF_VERSION_1.get(name, name): value for name, value in found.items()}
+    if found["distribution"] == "joint":
+        fit_intercept = not np.any(found["log_z"])
+    else:
+        finite = found["intercept"][np.isfinite(found["intercept"])]
+        fit_intercept = not len(finite) or bool(np.any(finite))
+    return found | {"sparse_output": found["trained_on_indicator"], "fit_intercept": fit_intercept}
 
 
 def _check_types(values):
@@ -285,10 +307,10 @@ def _decode_sparse(name, arrays, shape):
     return matrix
 
 
-def _encode_labels(classes):
-    """The type of the class labels, and the arrays that hold them."""
+def _encode_labels(name, classes):
+    """The type of class labels or names of features, and the arrays that hold them."""
     if classes.dtype.kind in "biuf" and classes.itemsize <= 8:
-        return "number", {"classes": classes}
+        return "number", {name: classes}
     kind = {"U": "text", "T": "string", "O": "object"}.get(classes.dtype.kind)
     labels = classes.tolist()
     if kind is None or not all(isinstance(label, str) for label in labels):
@@ -297,16 +319,16 @@ def _encode_labels(classes):
         )
     labels = [label.encode("utf-8", "surrogatepass") for label in labels]
     sizes = np.array([len(label) for label in labels], np.uint32)
-    return kind, {"classes.sizes": sizes, "classes.text": np.frombuffer(b"".join(labels), np.uint8)}
+    return kind, {f"{name}.sizes": sizes, f"{name}.text": np.frombuffer(b"".join(labels), np.uint8)}
 
 
-def _decode_labels(kind, arrays, max_bytes):
+def _decode_labels(name, kind, arrays, max_bytes):
     if kind == "number":
-        return arrays.pop("classes")
-    sizes, text = arrays.pop("classes.sizes"), arrays.pop("classes.text").tobytes()
+        return arrays.pop(name)
+    sizes, text = arrays.pop(f"{name}.sizes"), arrays.pop(f"{name}.text").tobytes()
     ends = np.cumsum(sizes, dtype=np.int64)
     if (ends[-1] if len(ends) else 0) != len(text):
-        raise ValueError("the class labels have the wrong length")
+        raise ValueError(f"{name} has the wrong length")
     if kind == "text" and len(sizes):  # numpy gives every label the room of the longest one
         room = 4 * len(sizes) * int(sizes.max())
         if room > max_bytes:

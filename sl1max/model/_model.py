@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,8 +46,14 @@ class Model:
         Whether each example has one class, or each class is a yes-or-no question of its own.
     trained_on_indicator : bool
         Trained on an indicator matrix, not on a vector of labels.
+    sparse_output : bool
+        Trained on a sparse indicator; `predict` then returns one.
     classes : ndarray of shape (n_classes,)
-        Class labels; column numbers for an indicator.
+        Class labels; for an indicator column numbers, or the column names of a data frame.
+    feature_names : ndarray of shape (n_features,) or None
+        Column names, if X was a data frame with text for names. Data frames given for prediction must have the same.
+    fit_intercept : bool
+        As given to `sl1max.fit`.
     weights : csr_array of shape (n_classes, n_features)
         lambda; for independent classes lambda_1 - lambda_0, the weights of the class less those of its non-class.
     intercept : ndarray of shape (n_classes,)
@@ -80,7 +86,10 @@ class Model:
     distribution: str
     label_mode: str
     trained_on_indicator: bool
+    sparse_output: bool
     classes: np.ndarray
+    feature_names: np.ndarray | None
+    fit_intercept: bool
     weights: sparse.csr_array
     intercept: np.ndarray
     log_z: float | np.ndarray | None
@@ -145,23 +154,24 @@ class Model:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
         >>> model = sl1max.fit(X, y)
-        >>> bool(abs(model.scores(X) + model.intercept - model.decision_function(X)).max() < 1e-12)
+        >>> bool(abs(np.diff(model.scores(X) + model.intercept)[:, 0] - model.decision_function(X)).max() < 1e-12)
         True
         """
-        rows = read_rows(X, self.n_features)
+        rows = read_rows(X, self.n_features, self.feature_names)
         scores = np.empty((rows.n_rows, self.n_classes))
         score_rows(self._by_feature, rows, np.zeros(self.n_classes), None, 0, rows.n_rows, scores)
         return scores
 
     def decision_function(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
-        """One column per class; the greater, the likelier.
+        """Confidence in each class; the greater, the likelier.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
         offset : array of shape (n_samples,) or (n_samples, n_classes), optional
             Added to the scores, as in training.
         n_jobs : int, optional
@@ -169,18 +179,29 @@ class Model:
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for a vector of two labels
             Class-conditional: lambda_c . x - ln Z(c) + ln p~(c). Joint, exclusive: ln p(x, c) up to one
-            constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds.
+            constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds. For a vector of
+            two labels the value of the second less that of the first.
 
         Examples
         --------
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> sl1max.fit(X, y).decision_function([[1, 0], [0, 1]]).argmax(axis=1)
-        array([1, 0])
+        >>> sl1max.fit(X, y).decision_function([[1, 0], [0, 1]]) > 0
+        array([ True, False])
         """
-        rows = read_rows(X, self.n_features)
+        decision = self._decide(X, offset, n_jobs)
+        return decision[:, 1] - decision[:, 0] if self._has_two_labels else decision
+
+    @property
+    def _has_two_labels(self):
+        """Trained on a vector of two labels: scikit-learn then has one decision value for both."""
+        return not self.trained_on_indicator and self.n_classes == 2
+
+    def _decide(self, X, offset=None, n_jobs=None):
+        """Decision values (n_samples, n_classes)."""
+        rows = read_rows(X, self.n_features, self.feature_names)
         offset = self._read_offset(offset, rows.n_rows)
         decision = np.empty((rows.n_rows, self.n_classes))
 
@@ -190,50 +211,116 @@ class Model:
         run_blocks(score, decision.shape, n_jobs)
         return decision
 
-    def log_proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
-        """Log of the posterior p(c|x) (exclusive classes) or of p(y_c = 1|x) (independent classes).
+    def _log_proba(self, X, offset=None, n_jobs=None):
+        """ln p(c|x) of exclusive classes, ln p(y_c = 1|x) of independent ones.
 
         For class-conditional models of independent classes that is Bayes' rule with the training examples,
         equally likely, as p(x). That can exceed 1: it is cut off at 1 - 2**-53, the largest double below 1.
-
-        Examples
-        --------
-        >>> import sl1max
-        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> log_proba = sl1max.fit(X, y).log_proba([[1, 0], [0, 1]])
-        >>> log_proba.shape, bool((log_proba <= 0).all())
-        ((2, 2), True)
         """
-        decision = self.decision_function(X, offset, n_jobs)
+        decision = self._decide(X, offset, n_jobs)
         if self.label_mode == "exclusive":
             return log_softmax(decision)
         if self.distribution == "class-conditional":
             return np.minimum(LOG_BELOW_ONE, decision + np.log(self.total_weight))
         return -np.logaddexp(0.0, -decision)
 
-    def proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
-        """Exponential of `log_proba`.
+    def predict_log_proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Log of `predict_proba`.
+
+        Parameters
+        ----------
+        X, offset, n_jobs :
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
 
         Examples
         --------
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> sl1max.fit(X, y).proba([[1, 0], [0, 1]]).sum(axis=1).round(6)
+        >>> log_proba = sl1max.fit(X, y).predict_log_proba([[1, 0], [0, 1]])
+        >>> log_proba.shape, bool((log_proba <= 0).all())
+        ((2, 2), True)
+        """
+        if self.trained_on_indicator:
+            return self._log_proba(X, offset, n_jobs)
+        if self.label_mode == "exclusive" or self.distribution == "class-conditional":
+            return log_softmax(self._decide(X, offset, n_jobs))
+        return log_softmax(self._log_proba(X, offset, n_jobs))
+
+    def predict_proba(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X, offset, n_jobs :
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            After training on a vector of labels each row sums to one. For independent classes too: p(y_c = 1|x), as
+            `predict_proba_independent` gives it, is divided by its sum over the classes; of class-conditional models
+            this is Bayes' rule for examples with one class each. After training on an indicator: p(c|x) of exclusive
+            classes, p(y_c = 1|x) of independent ones.
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> sl1max.fit(X, y).predict_proba([[1, 0], [0, 1]]).sum(axis=1).round(6)
         array([1., 1.])
         """
-        return np.exp(self.log_proba(X, offset, n_jobs))
+        return np.exp(self.predict_log_proba(X, offset, n_jobs))
+
+    def predict_proba_independent(
+        self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None
+    ) -> np.ndarray:
+        """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: rows need not sum to one.
+
+        Class-conditional models have no probability of their own for the rest: it is that of Bayes' rule with the
+        training examples, equally likely, as p(x), and is cut off at 1 - 2**-53.
+
+        Parameters
+        ----------
+        X, offset, n_jobs :
+            As in `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+
+        Examples
+        --------
+        >>> import sl1max
+        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
+        >>> model = sl1max.fit(X, y, label_mode="independent")
+        >>> model.predict_proba_independent([[1, 0], [0, 1]]).argmax(axis=1)
+        array([1, 0])
+        """
+        if self.label_mode != "independent":
+            raise ValueError('predict_proba_independent needs a model with label_mode="independent"')
+        return np.exp(self._log_proba(X, offset, n_jobs))
 
     def predict(
         self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None
     ) -> np.ndarray | sparse.csr_array:
-        """The most likely class of each example; an indicator if trained on one with independent classes.
+        """The most likely label of each example, or an indicator if trained on one.
 
-        No array (n_samples, n_classes) is made.
+        No array (n_samples, n_classes) of scores is made.
+
+        Parameters
+        ----------
+        X, offset, n_jobs :
+            As in `decision_function`.
 
         Returns
         -------
-        ndarray of shape (n_samples,) or csr_array of int of shape (n_samples, n_classes)
-            The indicator has ones where p(y_c = 1|x) > 0.5.
+        ndarray of shape (n_samples,), or ndarray or csr_array of int of shape (n_samples, n_classes)
+            The indicator, sparse if that of the training set was, has ones where p(y_c = 1|x) > 0.5; with exclusive
+            classes, a one for the most likely class.
 
         Examples
         --------
@@ -242,10 +329,16 @@ class Model:
         >>> sl1max.fit(X, y).predict([[1, 0], [0, 1]]).tolist()
         ['spam', 'ham']
         """
-        if self.trained_on_indicator and self.label_mode == "independent":
-            rows = read_rows(X, self.n_features)
-            return self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
-        return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
+        if not self.trained_on_indicator:
+            return self.classes[self._top(X, offset, 1, n_jobs)[0][:, 0]]
+        if self.label_mode == "exclusive":
+            best = self._top(X, offset, 1, n_jobs)[0][:, 0]
+            one_each = np.ones(len(best), np.int64), best, np.arange(len(best) + 1)
+            labels = sparse.csr_array(one_each, shape=(len(best), self.n_classes))
+        else:
+            rows = read_rows(X, self.n_features, self.feature_names)
+            labels = self._predict_indicator(rows, self._read_offset(offset, rows.n_rows), n_jobs)
+        return labels if self.sparse_output else labels.toarray()
 
     def _predict_indicator(self, rows, offset, n_jobs):
         # p(y_c = 1|x) > 0.5, in terms of the decision values
@@ -262,36 +355,36 @@ class Model:
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return sparse.csr_array((np.ones(len(indices), np.int64), indices, indptr), shape=shape)
 
-    def log_posterior(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
-        """Log of probabilities that sum to one over the classes, whatever the model.
+    @overload
+    def predict_top_k(
+        self, X: Matrix, k: int, *, return_decision: Literal[False] = False, n_jobs: int | None = None
+    ) -> np.ndarray: ...
 
-        Exclusive classes: `log_proba`. Independent classes: p(y_c = 1|x) divided by its sum over the classes;
-        class-conditional: Bayes' rule for examples that have one class each.
+    @overload
+    def predict_top_k(
+        self, X: Matrix, k: int, *, return_decision: Literal[True], n_jobs: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]: ...
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import sl1max
-        >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> model = sl1max.fit(X, y, label_mode="independent")
-        >>> np.exp(model.log_posterior([[1, 0], [0, 1]])).sum(axis=1).round(6)
-        array([1., 1.])
-        """
-        if self.label_mode == "exclusive" or self.distribution == "class-conditional":
-            return log_softmax(self.decision_function(X, offset, n_jobs))
-        return log_softmax(self.log_proba(X, offset, n_jobs))
+    @overload
+    def predict_top_k(
+        self, X: Matrix, k: int, *, return_decision: bool, n_jobs: int | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]: ...
 
-    def top_k(self, X: Matrix, k: int, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k classes with the greatest decision values for each example, best first.
+    def predict_top_k(
+        self, X: Matrix, k: int, *, return_decision: bool = False, n_jobs: int | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each example, best first.
 
         One row of scores is held at a time: no array (n_samples, n_classes) is made. Of a CSR matrix, which may be
-        memory-mapped, a part is looked at at a time.
+        memory-mapped, a part is read at a time.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
         k : int
             At most the number of classes.
+        return_decision : bool
+            Return the decision values too.
         n_jobs : int, optional
             Threads; the result does not depend on it.
 
@@ -300,27 +393,28 @@ class Model:
         labels : ndarray of shape (n_samples, k)
             Of classes with equal values the first comes first.
         decision : ndarray of shape (n_samples, k)
-            Their values of `decision_function`.
+            Their decision values, one for each class even where there are two; if ``return_decision``.
 
         Examples
         --------
         >>> import sl1max
         >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["spam", "spam", "ham", "ham"]
-        >>> labels, decision = sl1max.fit(X, y).top_k([[1, 0], [0, 1]], 2)
-        >>> labels.tolist()
+        >>> sl1max.fit(X, y).predict_top_k([[1, 0], [0, 1]], 2).tolist()
         [['spam', 'ham'], ['ham', 'spam']]
         """
         if not isinstance(k, numbers.Integral) or not 1 <= k <= self.n_classes:
             raise ValueError(f"k={k!r} must be an integer from 1 to the number of classes, {self.n_classes}")
         order, decision = self._top(X, None, k, n_jobs)
-        return self.classes[order], decision
+        return (self.classes[order], decision) if return_decision else self.classes[order]
 
     def _top(self, X, offset, k, n_jobs):
         """Numbers and decision values of the k best classes of each example."""
         if offset is not None:
-            rows = read_rows(X, self.n_features)
+            rows = read_rows(X, self.n_features, self.feature_names)
             return self._top_of(rows, self._read_offset(offset, rows.n_rows), k, n_jobs)
-        found = [self._top_of(rows, None, k, n_jobs) for rows in read_row_pieces(X, self.n_features)]
+        found = [
+            self._top_of(rows, None, k, n_jobs) for rows in read_row_pieces(X, self.n_features, self.feature_names)
+        ]
         order, decision = zip(*found, strict=True)
         return np.concatenate(order), np.concatenate(decision)
 
@@ -433,7 +527,8 @@ class Model:
         >>> model.top_features("spam", feature_names=["win", "hello"])["feature"].tolist()
         ['win']
         """
-        return top_features(self, label, n, by=by, sign=sign, against=against, X=X, feature_names=feature_names)
+        names = self.feature_names if feature_names is None else feature_names
+        return top_features(self, label, n, by=by, sign=sign, against=against, X=X, feature_names=names)
 
     def explain(
         self,
@@ -470,7 +565,8 @@ class Model:
         >>> found.title, found.contributions["feature"].tolist()
         ('class spam against ham', ['win'])
         """
-        return explain(self, x, label, against=against, feature_names=feature_names)
+        names = self.feature_names if feature_names is None else feature_names
+        return explain(self, x, label, against=against, feature_names=names)
 
 
 def run_blocks(task, shape, n_jobs):

@@ -101,7 +101,7 @@ def train_maxent(X, y, beta, settings, **options) -> Trained:
     gaps = np.divide(model.dual_gap, model.objective_zero, out=np.zeros_like(model.dual_gap), where=has_loss)
     return Trained(
         predict=model.predict,
-        rank=model.log_proba if posterior else model.decision_function,
+        rank=model.predict_log_proba if posterior else model.decision_function,
         n_parameters=sum(part.nnz for part in parts),
         relative_gap=float(np.max(gaps)),
     )

@@ -101,7 +101,7 @@ def with_class(
         raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
     own = data.labels.shape[1] - 1
     beta = read_beta(beta, 1, model.n_features)
-    reduction = reduce_data(data, model.distribution, beta, model.beta_rule, _has_intercept(model))
+    reduction = reduce_data(data, model.distribution, beta, model.beta_rule, model.fit_intercept)
     warn_constant(data, [label] * len(data.classes))
     control = FitControl(
         algorithm=ALGORITHMS[model.solver], tol=model.tol, max_iter=max_iter, callback=callback, verbose=verbose
@@ -151,21 +151,13 @@ def without_class(model: Model, label: Any) -> Model:
 def _check_separate(model, what):
     """Refuse models whose classes are trained together."""
     together = model.label_mode == "exclusive" and (
-        model.distribution == "conditional" or (model.distribution == "joint" and not _has_intercept(model))
+        model.distribution == "conditional" or (model.distribution == "joint" and not model.fit_intercept)
     )
     if together:
         why = "" if model.distribution == "conditional" else " without intercepts"
         raise ValueError(
             f"{what}: the exclusive classes of a {model.distribution} model{why} are trained together: fit all anew"
         )
-
-
-def _has_intercept(model):
-    """Whether intercepts were fitted; of a class-conditional model they cancel."""
-    if model.distribution == "joint":
-        return not np.any(model.log_z)
-    finite = model.intercept[np.isfinite(model.intercept)]
-    return not len(finite) or bool(np.any(finite))
 
 
 def _cells(y, exclusive):

@@ -121,9 +121,7 @@ def _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting):
         raise ValueError("beta was an array when the model was trained: constraints needs it again")
     beta = read_beta(model.beta if beta is None else beta, model.n_classes, model.n_features)
     penalties = Penalties(data, moments, model.distribution, beta, model.beta_rule)
-    # A joint model without intercepts has a normaliser; with them it has none left.
-    fit_intercept = model.distribution != "joint" or not np.any(model.log_z)
-    return Reduction(data, moments, penalties, model.distribution, fit_intercept, model)
+    return Reduction(data, moments, penalties, model.distribution, model.fit_intercept, model)
 
 
 def _look_at(reduction, plan, asked):

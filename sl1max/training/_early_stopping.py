@@ -123,7 +123,7 @@ def model_error(model: Model, X, y) -> float:
     n_errors = 0.0
     for first in range(0, X.shape[0], size):
         part = slice(first, first + size)
-        scores = model.decision_function(X[part])
+        scores = model._decide(X[part])
         n_errors += len(scores) * top_class_error(y[part], scores, labels=labels)
     return n_errors / X.shape[0]
 

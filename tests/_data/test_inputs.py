@@ -200,7 +200,7 @@ def test_nothing_is_modified(kind):
     before = contents()
     copies = Y.copy(), weight.copy(), offset.copy()
     model = sl1max.fit(given, Y, label_mode="exclusive", sample_weight=weight, offset=offset)
-    model.proba(given, offset)
+    model.predict_proba(given, offset)
     for left, right in zip(before, contents(), strict=True):
         np.testing.assert_array_equal(left, right)
     np.testing.assert_array_equal(Y.toarray(), copies[0].toarray())
@@ -449,21 +449,21 @@ def test_constant_independent_class(share, distribution, fit_intercept):
     with pytest.warns(UserWarning, match=f"^y gives {word} example to class 0: its predictions will be constant$"):
         model = sl1max.fit(X, Y, distribution=distribution, fit_intercept=fit_intercept)
     assert model.converged.all()
-    np.testing.assert_array_equal(model.proba(X)[:, 0], np.full(N_SAMPLES, share))
-    np.testing.assert_array_equal(model.predict(X).toarray()[:, 0], np.full(N_SAMPLES, share))
-    assert not np.isnan(model.proba(X, np.ones(N_SAMPLES))).any()
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 0], np.full(N_SAMPLES, share))
+    np.testing.assert_array_equal(model.predict(X)[:, 0], np.full(N_SAMPLES, share))
+    assert not np.isnan(model.predict_proba(X, np.ones(N_SAMPLES))).any()
     rest = sl1max.fit(X, Y[:, 1:], distribution=distribution, fit_intercept=fit_intercept)
-    np.testing.assert_array_equal(model.proba(X)[:, 1:], rest.proba(X))
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 1:], rest.predict_proba(X))
     with pytest.warns(UserWarning, match="constant"):
         again = sl1max.fit(X, Y, distribution=distribution, fit_intercept=fit_intercept, warm_start=model)
-    np.testing.assert_allclose(again.proba(X), model.proba(X), atol=1e-3)
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-3)
 
 
 def test_only_constant_classes():
     X, _ = make_data()
     with pytest.warns(UserWarning, match="every example to class 0"):
         model = sl1max.fit(X, np.ones((N_SAMPLES, 1)))
-    assert model.proba(X).tolist() == [[1.0]] * N_SAMPLES
+    assert model.predict_proba(X).tolist() == [[1.0]] * N_SAMPLES
 
 
 def test_examples_that_do_not_count():

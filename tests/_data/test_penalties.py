@@ -257,4 +257,4 @@ def test_fit_does_not_depend_on_the_storage_of_signed_values(distribution, label
     for name, model in models.items():
         assert np.all(model.converged)
         np.testing.assert_allclose(model.objective, models["dense"].objective, rtol=1e-9, err_msg=name)
-        np.testing.assert_allclose(model.proba(X), models["dense"].proba(X), atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(model.predict_proba(X), models["dense"].predict_proba(X), atol=1e-4, err_msg=name)

@@ -74,7 +74,7 @@ def test_optimum(distribution, label_mode, beta_rule, fit_intercept, case):
     optimum = reference_optima(X, one_hot(y), distribution, label_mode, intercept=fit_intercept, **options)
     assert_optimal(model, optimum)
     assert np.isfinite(model.weights.data).all() and np.isfinite(model.intercept).all()
-    assert np.isfinite(model.log_proba(X)).all()
+    assert np.isfinite(model.predict_log_proba(X)).all()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -102,7 +102,7 @@ def test_labels_of_sets(distribution, label_mode, case):
         Y[20:25, :2] = 0
     model = sl1max.fit(sparse.csc_array(X), Y, distribution=distribution, label_mode=label_mode, tol=1e-6)
     assert np.all(model.converged)
-    assert np.isfinite(model.proba(X)).all()
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 @pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
@@ -120,5 +120,5 @@ def test_many_rare_classes(distribution, label_mode):
     model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode, tol=1e-3, n_jobs=2)
     assert np.all(model.converged)
     assert model.n_classes == n_rare + 2
-    labels, decision = model.top_k(X, 5)
+    labels, decision = model.predict_top_k(X, 5, return_decision=True)
     assert labels.shape == (n_samples, 5) and np.isfinite(decision).all()

@@ -145,7 +145,7 @@ def test_a_model_with_unfinished_classes_can_be_kept(tmp_path, monkeypatch):
         again = sl1max.load(tmp_path / "part.sl1max")
         assert again.unfinished.tolist() == [1]
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        assert np.isfinite(model.proba(X)).all()
+        assert np.isfinite(model.predict_proba(X)).all()
 
 
 # Order and groups

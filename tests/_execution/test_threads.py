@@ -156,8 +156,8 @@ def test_problem_shared_by_threads():
 def test_predictions_of_one_model():
     X, y = make_data()
     model = sl1max.fit(X, y)
-    expected = sl1max.fit(X, y).proba(X)
-    for proba in run_together(lambda k: model.proba(X, n_jobs=2)):
+    expected = sl1max.fit(X, y).predict_proba(X)
+    for proba in run_together(lambda k: model.predict_proba(X, n_jobs=2)):
         assert_array_equal(proba, expected)
 
 

@@ -70,13 +70,13 @@ class TestSameProblem:
         X, y = made(values=values)
         ours, theirs = fit_both(X, y, fit_intercept=fit_intercept, beta=beta)
         assert_certified(ours, theirs, 1e-3)
-        assert np.abs(ours.proba(X) - theirs.proba(X)).max() < 0.05
+        assert np.abs(ours.predict_proba(X) - theirs.predict_proba(X)).max() < 0.05
 
     def test_to_many_digits(self):
         X, y = made()
         ours, theirs = fit_both(X, y, tol=1e-6)
         assert_certified(ours, theirs, 1e-6)
-        assert_allclose(ours.proba(X), theirs.proba(X), atol=1e-3)
+        assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
 
     def test_with_many_classes_most_of_them_light(self):
         X, y = made(n_rows=800, n_features=300, n_classes=40, seed=1)
@@ -407,7 +407,7 @@ class TestStart:
         again = sl1max.fit(X, y, tol=1e-4, warm_start=model)
         assert again.n_iter == 0 and again.converged
         assert_allclose(again.objective, model.objective, rtol=1e-9)
-        assert_allclose(again.proba(X), model.proba(X), rtol=1e-9)
+        assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-9)
 
     def test_from_a_checkpoint(self, one_by_one, tmp_path):
         X, y = made()

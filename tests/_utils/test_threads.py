@@ -78,7 +78,7 @@ def test_fit_and_predict_where_threads_cannot_start(monkeypatch, error, kind, me
     with pytest.raises(kind, match=message):
         sl1max.fit(X, y, label_mode="independent", n_jobs=4)
     with pytest.raises(kind, match=message):
-        model.proba(X, n_jobs=4)
+        model.predict_proba(X, n_jobs=4)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_zero_based(tmp_path, monkeypatch, capsys):
 def test_predictions(files, capsys):
     model = sl1max.load("model.sl1max")
     X, _ = make_data()
-    proba = model.proba(X[60:])
+    proba = model.predict_proba(X[60:])
     _, out, _ = run(capsys, "predict", "model.sl1max", "test.svm", "--proba")
     lines = [line.split("\t") for line in out.splitlines()]
     assert lines[0] == ["0", "1", "2"]
@@ -254,7 +254,7 @@ def test_evaluate_against_the_formulas(files, capsys):
     X, y = make_data()
     report = run_json(capsys, "evaluate", "model.sl1max", "test.svm")
     assert report["error"] == pytest.approx(np.mean(model.predict(X[60:]) != y[60:]))
-    assert report["log_loss"] == pytest.approx(-model.log_proba(X[60:])[np.arange(20), y[60:]].mean())
+    assert report["log_loss"] == pytest.approx(-model.predict_log_proba(X[60:])[np.arange(20), y[60:]].mean())
     assert report["unseen_labels"] == [] and "f_measure" not in report
 
 
@@ -569,7 +569,7 @@ def test_adaboost(files, capsys):
     assert (report["learner"], report["solver"]) == ("adaboost", "adaboost")
     X, y = make_data()
     estimator = sl1max.AdaBoostClassifier(n_estimators=40).fit(X[:60], y[:60])
-    np.testing.assert_array_equal(sl1max.load("boosted").proba(X), estimator.model_.proba(X))
+    np.testing.assert_array_equal(sl1max.load("boosted").predict_proba(X), estimator.model_.predict_proba(X))
     assert run_json(capsys, "evaluate", "boosted", "test.svm")["error"] < 0.5
     assert run(capsys, "predict", "boosted", "test.svm", "--proba")[0] == 0
 

@@ -434,7 +434,7 @@ def test_saved_and_loaded(tmp_path):
     X, y = make_data()
     model = AdaBoostClassifier(n_estimators=50).fit(X, y).model_
     model.save(tmp_path / "model")
-    np.testing.assert_array_equal(sl1max.load(tmp_path / "model").proba(X), model.proba(X))
+    np.testing.assert_array_equal(sl1max.load(tmp_path / "model").predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_raw_probabilities_of_independent_classes(distribution):
     X, y = make_data()
     estimator = MaxentClassifier(distribution=distribution, label_mode="independent").fit(X, y)
     raw = estimator.predict_proba_independent(X)
-    np.testing.assert_array_equal(raw, estimator.model_.proba(X))
+    np.testing.assert_array_equal(raw, estimator.model_.predict_proba_independent(X))
     assert np.abs(raw.sum(axis=1) - 1).max() > 0.01
     np.testing.assert_allclose(estimator.predict_proba(X), raw / raw.sum(axis=1, keepdims=True))
     with pytest.raises(ValueError, match="independent"):
@@ -143,7 +143,7 @@ def test_indicator(distribution):
     X, Y = make_indicator()
     estimator = MaxentClassifier(distribution=distribution).fit(X, Y)
     proba = estimator.predict_proba(X)
-    np.testing.assert_array_equal(proba, sl1max.fit(X, Y, distribution=distribution).proba(X))
+    np.testing.assert_array_equal(proba, sl1max.fit(X, Y, distribution=distribution).predict_proba(X))
     np.testing.assert_array_equal(proba, estimator.predict_proba_independent(X))
     np.testing.assert_array_equal(estimator.predict(X), (proba > 0.5).astype(int))
     np.testing.assert_array_equal(estimator.classes_, [0, 1, 2])
@@ -501,3 +501,18 @@ for name in ("MaxentClassifier", "MaxentClassifierCV"):
         f"{name} needs scikit-learn >= 1.6: pip install sl1max[sklearn]"
         for name in ("MaxentClassifier", "MaxentClassifierCV")
     ]
+
+
+def test_names_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    X = pandas.DataFrame(X, columns=[f"word {j}" for j in range(X.shape[1])])
+    Y = pandas.DataFrame(np.eye(3, dtype=int)[y], columns=["ham", "eggs", "spam"])
+    estimator = MaxentClassifier(warm_start=True).fit(X, Y)
+    for _ in range(2):
+        assert estimator.classes_.tolist() == ["ham", "eggs", "spam"]
+        assert estimator.model_.feature_names.tolist() == estimator.feature_names_in_.tolist() == list(X.columns)
+        assert estimator.predict(X).shape == Y.shape
+        estimator.fit(X, Y)
+    np.testing.assert_array_equal(estimator.model_.predict(X), estimator.predict(X))
+    assert MaxentClassifier().fit(X, Y.to_numpy()).classes_.tolist() == [0, 1, 2]

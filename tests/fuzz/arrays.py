@@ -71,7 +71,7 @@ def set_up(folder):
             try:
                 matrix = open_matrix(used / name)
                 if rng.random() < 0.5:
-                    model.proba(matrix)
+                    model.predict_proba(matrix)
                     return f"{name}: predicted"
                 sl1max.fit(matrix, y, distribution=distribution, label_mode=label_mode, max_iter=50, tol=1e-2)
                 return f"{name}: fitted"

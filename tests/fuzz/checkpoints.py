@@ -127,7 +127,7 @@ def set_up(folder):
             check_equal_models(again, model, "after a mutation")
             return "same model"
         check_types(again)
-        check(np.isfinite(again.log_proba(X)).all(), "a probability that is not finite")
+        check(np.isfinite(again.predict_log_proba(X)).all(), "a probability that is not finite")
         apart = np.abs(again.objective - model.objective)
         allowed = again.dual_gap + model.dual_gap + 1e-12
         check(np.all(apart <= allowed), f"objective differs by {apart}, beside gaps of {again.dual_gap}")

@@ -140,11 +140,11 @@ def use(model, path, rng):
     repr(model)
     if model.n_features <= MOST_COLUMNS:
         X = sparse.random_array((3, model.n_features), density=min(1, 20 / model.n_features), rng=rng, format="csr")
-        proba = model.proba(X)
+        proba = model.predict_proba(X)
         check(proba.shape == (3, model.n_classes), "probabilities of another shape")
         check(not np.isnan(proba).any() and (proba >= 0).all() and (proba <= 1).all(), "impossible probabilities")
         model.predict(X)
-        model.top_k(X, 1)
+        model.predict_top_k(X, 1)
         for label in model.classes[:2]:
             model.top_features(label, 3)
     model.save(path)

@@ -112,7 +112,7 @@ def path(rng):
             return "path: refused"
         for model in result.models:
             check(np.isfinite(model.weights.data).all(), "a weight that is not finite")
-            check(not np.isnan(model.log_proba(given)).any(), "a probability that is NaN")
+            check(not np.isnan(model.predict_log_proba(given)).any(), "a probability that is NaN")
             check(np.isfinite(model.objective).all(), "an objective that is not finite")
     check_warnings(seen)
     return "path: fitted"

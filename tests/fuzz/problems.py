@@ -290,7 +290,7 @@ def check_model(model, X, seen, options):
         "weights": model.weights.data,
         "intercept": model.intercept[~np.broadcast_to(constant, model.intercept.shape)],
         "objective": model.objective,
-        "log_proba": model.log_proba(X),
+        "log_proba": model.predict_log_proba(X),
         "decision": model.decision_function(X)[:, ~np.broadcast_to(constant, model.intercept.shape)],
     }
     for name, values in finite.items():

@@ -90,7 +90,7 @@ def interrupt_fit(rng, base, folder):
     if came is None:
         return "interrupted"
     check(np.isfinite(came.weights.data).all(), "an interrupted model with weights that are not finite")
-    check(not np.isnan(came.log_proba(X)).any(), "an interrupted model with a probability that is NaN")
+    check(not np.isnan(came.predict_log_proba(X)).any(), "an interrupted model with a probability that is NaN")
     return "interrupted, returned" if len(came.unfinished) or not np.all(came.converged) else "interrupted too late"
 
 

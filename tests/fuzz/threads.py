@@ -116,13 +116,13 @@ def share_model(rng):
     """Predictions and fits side by side."""
     X, y, options = make(rng)
     model = sl1max.fit(X, y, **options)
-    expected = model.proba(X)
+    expected = model.predict_proba(X)
     fresh = sl1max.fit(X, y, **options)
 
     def predict():
-        if not np.array_equal(fresh.proba(X), expected):
+        if not np.array_equal(fresh.predict_proba(X), expected):
             raise Finding("another thread's prediction differs")
-        fresh.top_k(X, 2)
+        fresh.predict_top_k(X, 2)
         return fresh.predict(X)
 
     def fit():
@@ -131,7 +131,7 @@ def share_model(rng):
     for result in together(predict, fit, predict, fit):
         if isinstance(result, Exception):
             raise result
-    check(np.array_equal(model.proba(X), expected), "predictions differ")
+    check(np.array_equal(model.predict_proba(X), expected), "predictions differ")
     return "model shared"
 
 

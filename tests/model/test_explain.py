@@ -35,7 +35,7 @@ def expected_means(model, X, weight, c, side):
     """q[f] of block (c, side) from the formulas of the five models, and what the cells of the block weigh."""
     share = weight / weight.sum()
     if model.distribution == "conditional":
-        prob = model.proba(X)[:, c]
+        prob = np.exp(model._log_proba(X))[:, c]
         return (share * (prob if side == "class" else 1 - prob)) @ X
     row = model.weights if model._parts is None else model._parts[0 if side == "class" else 1]
     scores = X @ row.toarray().T[:, c]

@@ -95,7 +95,7 @@ def test_every_model_comes_back(distribution, label_mode, indicator, tmp_path):
     model = sl1max.fit(X, np.eye(3)[y] if indicator else y, distribution=distribution, label_mode=label_mode)
     again = save_and_load(model, tmp_path)
     assert_equal_models(model, again)
-    np.testing.assert_array_equal(model.log_proba(X), again.log_proba(X))
+    np.testing.assert_array_equal(model.predict_log_proba(X), again.predict_log_proba(X))
     assert os.listdir(tmp_path) == ["model.sl1max"]
 
 
@@ -188,6 +188,9 @@ def test_large_model_is_small(tmp_path):
         distribution="conditional",
         label_mode="independent",
         trained_on_indicator=False,
+        sparse_output=False,
+        feature_names=None,
+        fit_intercept=True,
         classes=np.array([f"tag {c}" for c in range(n_classes)]),
         weights=(parts[0] - parts[1]).tocsr(),
         _parts=tuple(parts),
@@ -490,6 +493,7 @@ def test_model_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-exclusive.sl1max")
     assert model.classes.tolist() == ["ham", "spam", "été"] and model._parts is None
     assert (model.distribution, model.label_mode, model.trained_on_indicator) == ("conditional", "exclusive", False)
+    assert model.fit_intercept and not model.sparse_output and model.feature_names is None
     assert (model.beta, model.beta_rule, model.solver, model.tol) == (0.5, "deviation", "auto", 1e-4)
     assert model.weights.shape == (3, 8)
     np.testing.assert_allclose(model.weights[[2]].toarray()[0, [2, 6, 7]], [3.28249854, -1.69490982, -0.7324222])
@@ -502,6 +506,7 @@ def test_model_with_two_parts_of_0_1_0_is_read():
     model = sl1max.load(DATA / "model-0.1.0-independent.sl1max")
     assert model.classes.tolist() == [0, 1, 2] and model.beta is None
     assert (model.distribution, model.label_mode, model.trained_on_indicator) == ("joint", "independent", True)
+    assert model.sparse_output and model.total_weight == 40
     np.testing.assert_array_equal((model._parts[0] - model._parts[1]).toarray(), model.weights.toarray())
     np.testing.assert_allclose(model.weights.toarray()[:, 2], [-2.23223379, -2.01380518, 5.15415655])
     np.testing.assert_allclose(model.objective, [3.95675503, 4.05264799, 4.02101834])

@@ -57,8 +57,11 @@ def test_probabilities(distribution, label_mode):
         expected = np.minimum(np.log1p(-(2.0**-53)), decision + np.log(80))
     else:
         expected = np.log(expit(decision))
-    np.testing.assert_allclose(model.log_proba(X), expected, atol=1e-12)
-    np.testing.assert_allclose(model.proba(X), np.exp(expected), atol=1e-12)
+    if label_mode == "independent":
+        np.testing.assert_allclose(model.predict_proba_independent(X), np.exp(expected), atol=1e-12)
+        expected = log_softmax(decision if distribution == "class-conditional" else expected, axis=1)
+    np.testing.assert_allclose(model.predict_log_proba(X), expected, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), np.exp(expected), atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), decision.argmax(axis=1))
     assert (model.predict(X) == y).mean() > 0.5
 
@@ -118,12 +121,40 @@ def test_difference_sits_where_it_costs_least():
 def test_predict_indicator():
     X, y = make_data()
     Y = np.eye(3, dtype=int)[y]
-    model = sl1max.fit(X, Y)
-    predicted = model.predict(X)
-    assert sparse.issparse(predicted) and predicted.format == "csr" and predicted.dtype == np.int64
-    np.testing.assert_array_equal(predicted.toarray(), model.proba(X) > 0.5)
-    exclusive = sl1max.fit(X, Y, label_mode="exclusive")
-    np.testing.assert_array_equal(exclusive.predict(X), sl1max.fit(X, y).predict(X))
+    labels = sl1max.fit(X, y).predict(X)
+    for given, form in (
+        (Y, np.ndarray),
+        (sparse.csr_array(Y), sparse.csr_array),
+        (sparse.coo_matrix(Y), sparse.csr_array),
+    ):
+        model = sl1max.fit(X, given)
+        predicted = model.predict(X)
+        assert type(predicted) is form and predicted.dtype == np.int64
+        np.testing.assert_array_equal(sparse.csr_array(predicted).toarray(), model.predict_proba(X) > 0.5)
+        exclusive = sl1max.fit(X, given, label_mode="exclusive").predict(X)
+        assert type(exclusive) is form and exclusive.dtype == np.int64
+        np.testing.assert_array_equal(sparse.csr_array(exclusive).toarray(), np.eye(3)[labels])
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "joint", "class-conditional"])
+@pytest.mark.parametrize("label_mode", ["exclusive", "independent"])
+def test_two_labels_have_one_decision_value(distribution, label_mode):
+    X, y = make_data(2)
+    model = sl1max.fit(X, np.array(["no", "yes"])[y], distribution=distribution, label_mode=label_mode)
+    decision = model.decision_function(X)
+    assert decision.shape == (len(X),)
+    np.testing.assert_array_equal(np.where(decision > 0, "yes", "no"), model.predict(X))
+    np.testing.assert_array_equal(decision > 0, model.predict_proba(X)[:, 1] > 0.5)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    _, both = model.predict_top_k(X, 2, return_decision=True)
+    np.testing.assert_allclose(both[:, 0] - both[:, 1], np.abs(decision))
+    assert sl1max.fit(X, np.eye(2)[y], distribution=distribution).decision_function(X).shape == (len(X), 2)
+
+
+def test_probabilities_of_independent_classes_need_such_a_model():
+    X, y = make_data()
+    with pytest.raises(ValueError, match=r'^predict_proba_independent needs a model with label_mode="independent"$'):
+        sl1max.fit(X, y).predict_proba_independent(X)
 
 
 def test_kinds_of_X_at_prediction():
@@ -161,7 +192,7 @@ def test_prediction_errors():
     with pytest.raises(ValueError, match=r"^offset with one value per example cancels"):
         model.predict(X, np.zeros(80))
     with pytest.raises(ValueError, match=r"^offset has shape \(3,\): it must be \(80,\) or \(80, 3\)$"):
-        model.proba(X, np.zeros(3))
+        model.predict_proba(X, np.zeros(3))
 
 
 def test_offset_at_prediction():
@@ -179,9 +210,9 @@ def test_extreme_scores_stay_finite():
     X, y = make_data()
     for label_mode in ("exclusive", "independent"):
         model = sl1max.fit(X, y, label_mode=label_mode)
-        log_proba = model.log_proba(1e6 * X)
+        log_proba = model.predict_log_proba(1e6 * X)
         assert not np.isnan(log_proba).any() and (log_proba <= 0).all()
-        assert np.isfinite(model.proba(1e6 * X)).all()
+        assert np.isfinite(model.predict_proba(1e6 * X)).all()
 
 
 @pytest.mark.parametrize(("distribution", "label_mode"), CASES)
@@ -189,7 +220,7 @@ def test_pickle(distribution, label_mode):
     X, y = make_data()
     model = sl1max.fit(X, y, distribution=distribution, label_mode=label_mode)
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.proba(X), model.proba(X))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert repr(again) == repr(model)
 
 
@@ -199,6 +230,63 @@ def test_probability_of_class_conditional_model_is_below_one():
     y = np.array([[1, 0]] * 2 + [[0, 1]] * 30)
     model = sl1max.fit(X, y, distribution="class-conditional", beta=0.01)
     assert model.decision_function([[9, 0]])[0, 0] + np.log(model.total_weight) > 0
-    assert model.log_proba([[9, 0]])[0, 0] == np.log1p(-(2.0**-53))
-    assert model.proba([[9, 0]])[0, 0] == 1 - 2.0**-53
-    assert model.predict([[9, 0]]).toarray().tolist() == [[1, 0]]
+    assert model.predict_log_proba([[9, 0]])[0, 0] == np.log1p(-(2.0**-53))
+    assert model.predict_proba([[9, 0]])[0, 0] == 1 - 2.0**-53
+    assert model.predict([[9, 0]]).tolist() == [[1, 0]]
+
+
+# Names
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_column_names_are_kept_and_checked(library, tmp_path):
+    frames = pytest.importorskip(library)
+    X, y = make_data()
+    names = [f"word {j}" for j in range(15)]
+    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    model = sl1max.fit(frame, y)
+    assert model.feature_names.tolist() == names and sl1max.fit(X, y).feature_names is None
+    model.save(tmp_path / "model")
+    model = sl1max.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict(frame), model.predict(X))
+    assert set(model.top_features(1)["feature"]) <= set(names)
+    for read in (model.predict, model.predict_proba, model.scores, lambda X: model.predict_top_k(X, 2)):
+        with pytest.raises(
+            ValueError, match=r"^X has the columns that the model was trained on, but in another order$"
+        ):
+            read(frame[names[::-1]])
+    wrong = frames.DataFrame(dict(zip([*names[:-1], "other"], X.T, strict=True)))
+    message = (
+        "^X must have the columns that the model was trained on: it is without 'word 14' and with unknown 'other'$"
+    )
+    with pytest.raises(ValueError, match=message):
+        model.predict(wrong)
+
+
+def test_column_names_that_are_not_text_are_ignored():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    model = sl1max.fit(pandas.DataFrame(X), y)
+    assert model.feature_names is None
+    np.testing.assert_array_equal(model.predict(pandas.DataFrame(X, columns=range(15, 30))), model.predict(X))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_column_names_of_an_indicator_are_the_classes(library, tmp_path):
+    frames = pytest.importorskip(library)
+    X, y = make_data()
+    Y = np.eye(3, dtype=int)[y]
+    frame = frames.DataFrame(dict(zip(["ham", "eggs", "spam"], Y.T, strict=True)))
+    for label_mode in ("auto", "exclusive"):
+        model = sl1max.fit(X, frame, label_mode=label_mode)
+        assert model.classes.tolist() == ["ham", "eggs", "spam"]
+        np.testing.assert_array_equal(model.predict(X), sl1max.fit(X, Y, label_mode=label_mode).predict(X))
+    model.save(tmp_path / "model")
+    assert sl1max.load(tmp_path / "model").classes.tolist() == ["ham", "eggs", "spam"]
+
+
+def test_equal_names_of_classes_are_refused():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_data()
+    with pytest.raises(ValueError, match=r"^y has two columns of the same name: each class needs a name of its own$"):
+        sl1max.fit(X, pandas.DataFrame(np.eye(3)[y], columns=["a", "b", "a"]))

@@ -89,7 +89,7 @@ def test_cells_of_label_sets(reuters):
     assert cell.f_measure == pytest.approx(100 * optimal_f_measure(data.y_test, scores))
     # Conditional, exclusive: the posterior ranks the cells.
     model = sl1max.fit(data.X_train, data.y_train, label_mode="exclusive")
-    f_measure = optimal_f_measure(data.y_test, model.log_proba(data.X_test))
+    f_measure = optimal_f_measure(data.y_test, model.predict_log_proba(data.X_test))
     assert reuters.cells["Q3", 0.5].f_measure == pytest.approx(100 * f_measure)
 
 

@@ -128,7 +128,7 @@ def test_constant_classes(value):
     share = "every" if value else "no"
     with pytest.warns(UserWarning, match=f"^y gives {share} example to class 3: its predictions will be constant$"):
         more = sl1max.with_class(model, 3, X, np.full(60, value))
-    assert (more.proba(X)[:, 3] == value).all()
+    assert (more.predict_proba(X)[:, 3] == value).all()
     with pytest.raises(ValueError, match=r"^y has no example of class 3: there is nothing to train it on$"):
         sl1max.with_class(sl1max.fit(X, Y, distribution="class-conditional"), 3, X, np.zeros(60))
 

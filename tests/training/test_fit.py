@@ -102,7 +102,7 @@ def test_the_scale_of_q0_does_not_matter(distribution):
     assert_allclose(model.weights.toarray(), other.weights.toarray(), atol=1e-6)
     assert_allclose(np.subtract(other.objective, model.objective), 50)
     if distribution != "conditional":
-        assert_allclose(model.proba(X, offset=np.log(q0)), other.proba(X, offset=np.log(q0)), atol=1e-6)
+        assert_allclose(model.predict_proba(X, offset=np.log(q0)), other.predict_proba(X, offset=np.log(q0)), atol=1e-6)
 
 
 def test_offset_of_zero_changes_nothing():
@@ -118,7 +118,7 @@ def test_constraints_hold_at_the_optimum():
     X, y = make_data()
     beta = 0.02
     model = sl1max.fit(X, y, beta=beta * 60, beta_rule="count", tol=1e-11)
-    slack = np.abs((model.proba(X) - one_hot(y)).T @ X / 60)
+    slack = np.abs((model.predict_proba(X) - one_hot(y)).T @ X / 60)
     active = model.weights.toarray() != 0
     assert active.any() and not active.all()
     np.testing.assert_allclose(slack[active], beta, rtol=1e-5)
@@ -146,7 +146,7 @@ def test_indicator_of_one_column():
     model = sl1max.fit(X, y[:, None], tol=TOL)
     assert model.label_mode == "independent" and model.weights.shape == (1, 10)
     two = sl1max.fit(X, y, tol=TOL)
-    np.testing.assert_allclose(model.proba(X)[:, 0], two.proba(X)[:, 1], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 0], two.predict_proba(X)[:, 1], atol=1e-6)
     assert model.objective[0] == pytest.approx(two.objective, rel=1e-9)
 
 
@@ -172,7 +172,7 @@ def test_permutations(distribution, label_mode):
     options = {"distribution": distribution, "label_mode": label_mode, "tol": TOL}
     plain = sl1max.fit(X, y, **options)
     moved = sl1max.fit(X[rows][:, cols], names[y][rows], **options)
-    np.testing.assert_allclose(moved.log_proba(X[:, cols])[:, names], plain.log_proba(X), atol=1e-5)
+    np.testing.assert_allclose(moved.predict_log_proba(X[:, cols])[:, names], plain.predict_log_proba(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
@@ -227,7 +227,7 @@ def test_sequential(distribution, label_mode, n_classes, fit_intercept):
     assert np.all(paper.converged)
     np.testing.assert_allclose(paper.objective, fast.objective, rtol=2e-6)
     np.testing.assert_allclose(paper.objective_zero, fast.objective_zero, rtol=1e-12)
-    np.testing.assert_allclose(paper.proba(X), fast.proba(X), atol=0.01)
+    np.testing.assert_allclose(paper.predict_proba(X), fast.predict_proba(X), atol=0.01)
 
 
 def test_sequential_keeps_both_parts():
