@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from sl1max.model._explain import Table, make_table
-from sl1max.species._model import SpeciesModel, read_points, read_sample_space
+from sl1max.species._model import SpeciesModel, read_points, read_rows
 from sl1max.training._presences import SampleSpace
 
 FIXED_CUMULATIVE = (1, 5, 10)
@@ -118,7 +118,7 @@ def evaluate(
     >>> evaluate(model, X, y).thresholds["rule"][3].item()
     'minimum training presence'
     """
-    space = read_sample_space(model, X, y, sample_weight)
+    space = read_rows(model, X, y, sample_weight).sample_space()
     test = None if test_presences is None else read_points(model, test_presences)
     return evaluate_space(model, space, test)
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sl1max.estimators._parallel import run_parallel
 from sl1max.model._explain import Table, make_table
 from sl1max.species._evaluation import auc, unregularized_gain
-from sl1max.species._model import SpeciesModel, read_points, read_sample_space, train_on_space
+from sl1max.species._model import SpeciesModel, read_points, read_rows, train_on_space
 from sl1max.training._presences import SampleSpace
 from sl1max.training._sequential import sequential_gains
 
@@ -62,7 +62,7 @@ def permutation_importance(
     array(['x0', 'x1'], dtype='<U2')
     """
     check_scalar(n_repeats, "n_repeats", Integral, min_val=1)
-    space = read_sample_space(model, X, y, sample_weight)
+    space = read_rows(model, X, y, sample_weight).sample_space()
     rng = check_random_state(random_state)
     seeds = rng.randint(np.iinfo(np.int32).max, size=len(model.covariates_.names))
     n_points = len(space.presences) + space.n_background
@@ -153,7 +153,7 @@ def percent_contribution(model: SpeciesModel, X: Any, y: ArrayLike, *, sample_we
     >>> round(table["contribution"].sum())
     100
     """
-    problem = model._pose(read_sample_space(model, X, y, sample_weight))
+    problem = model._pose(read_rows(model, X, y, sample_weight).sample_space())
     gains = sequential_gains(problem)
     share = np.zeros(len(model.covariates_.names))
     np.add.at(share, problem.table.first, gains / 2)
@@ -204,7 +204,7 @@ def jackknife(
     >>> jackknife(SpeciesModel("l").fit(X, y), X, y).columns
     ('covariate', 'gain_drop', 'gain_without', 'gain_only', 'auc_without', 'auc_only')
     """
-    space = read_sample_space(model, X, y, sample_weight)
+    space = read_rows(model, X, y, sample_weight).sample_space()
     test = None if test_presences is None else read_points(model, test_presences)
     n = len(model.covariates_.names)
     without = [[k for k in range(n) if k != j] for j in range(n)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,30 @@ from sl1max.training._presences import SampleSpace, pose_presences, row_key
 
 MISSING = ("error", "drop")
 SAME = 1e-10  # relative difference of raw values that are equal but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Rows of a training set that can be used.
+
+    Attributes
+    ----------
+    V : float array of shape (n_rows, n_covariates)
+        Encoded covariates.
+    weight : float array of shape (n_rows,)
+    background, presences : int arrays
+        Numbers of the rows.
+    """
+
+    V: np.ndarray
+    weight: np.ndarray
+    background: np.ndarray
+    presences: np.ndarray
+
+    def sample_space(self) -> SampleSpace:
+        """All of them as a sample space with presences."""
+        background, presences = self.background, self.presences
+        return SampleSpace(self.V[background], self.weight[background], self.V[presences], self.weight[presences])
 
 
 class SpeciesModel(ClassifierMixin, BaseEstimator):
@@ -161,7 +186,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         X = open_covariates(self, X, reset=True, allow_missing=self._allows_missing)
         presence = self._read_labels(X, y)
         self.covariates_ = Covariates.of(X, self.categorical_features)
-        self._train(self._make_space(X, presence, sample_weight))
+        self._train(self._read_rows(X, presence, sample_weight).sample_space())
         return self
 
     def _train(self, space):
@@ -207,17 +232,17 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             )
         return codes == 1
 
-    def _make_space(self, X, presence, sample_weight):
+    def _read_rows(self, X, presence, sample_weight):
         V = encode_covariates(self.covariates_, X, allow_missing=self._allows_missing)
         weight = read_sample_weight(sample_weight, len(V))
         kept = (weight > 0) & ~np.isnan(V).any(axis=1)
         if self.remove_duplicates:
             kept[presence & kept] &= _is_first(V[presence & kept])
-        background, presence = kept & ~presence, kept & presence
-        for label, rows in zip(self.classes_, (background, presence), strict=True):
-            if not rows.any():
+        background, presences = np.flatnonzero(kept & ~presence), np.flatnonzero(kept & presence)
+        for label, rows in zip(self.classes_, (background, presences), strict=True):
+            if not len(rows):
                 raise ValueError(f"the class {label!s} has no row that has a weight and no missing value")
-        return SampleSpace(V[background], weight[background], V[presence], weight[presence])
+        return LabelledRows(V, weight, background, presences)
 
     @property
     def _allows_missing(self):
@@ -355,8 +380,8 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         self.model_.to_lambdas(path)
 
 
-def read_sample_space(model: SpeciesModel, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SampleSpace:
-    """Presences and sample space of data with the labels and covariates of a trained model.
+def read_rows(model: SpeciesModel, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LabelledRows:
+    """The rows of data with the labels and covariates of a trained model.
 
     Parameters
     ----------
@@ -367,7 +392,7 @@ def read_sample_space(model: SpeciesModel, X: Any, y: ArrayLike, sample_weight: 
 
     Returns
     -------
-    SampleSpace
+    LabelledRows
     """
     check_is_fitted(model)
     X = open_covariates(model, X, reset=False, allow_missing=model.missing == "drop")
@@ -376,7 +401,7 @@ def read_sample_space(model: SpeciesModel, X: Any, y: ArrayLike, sample_weight: 
     unknown = y[~np.isin(y, model.classes_)]
     if len(unknown):
         raise ValueError(f"y holds {unknown[0]!s}, which is not a label of the model: {model.classes_.tolist()}")
-    return model._make_space(X, y == model.classes_[1], sample_weight)
+    return model._read_rows(X, y == model.classes_[1], sample_weight)
 
 
 def read_points(model: SpeciesModel, X: Any) -> np.ndarray:

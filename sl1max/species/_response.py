@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
 from sl1max.model._explain import Table, make_table
-from sl1max.species._model import SpeciesModel, read_sample_space, train_on_space
+from sl1max.species._model import SpeciesModel, read_rows, train_on_space
 
 BEYOND = 0.1  # of the range of a covariate, by which its curve goes on at either end
 KINDS = ("marginal", "alone")
@@ -68,7 +68,7 @@ def response_curve(
     if kind not in KINDS:
         raise ValueError(f'kind must be "marginal" or "alone", got {kind!r}')
     check_scalar(n_points, "n_points", Integral, min_val=2)
-    space = read_sample_space(model, X, y, sample_weight)
+    space = read_rows(model, X, y, sample_weight).sample_space()
     j = find_covariate(model, covariate)
     values, inside = _values_of(model, space, j, n_points)
     if kind == "alone":

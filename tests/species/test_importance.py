@@ -66,11 +66,11 @@ def test_contribution_of_equal_covariates_goes_to_the_first():
 
 
 def test_contributions_sum_to_the_gain(fitted):
-    from sl1max.species._model import read_sample_space
+    from sl1max.species._model import read_rows
     from sl1max.training._sequential import sequential_gains
 
     model, X, y = fitted
-    gains = sequential_gains(model._pose(read_sample_space(model, X, y)))
+    gains = sequential_gains(model._pose(read_rows(model, X, y).sample_space()))
     assert (gains >= 0).all()
     assert 0.9 * model.gain_ < gains.sum() < 1.1 * model.gain_
     table = percent_contribution(model, X, y)
