@@ -9,6 +9,7 @@ from scipy import sparse
 from strategies import random_data, random_twin
 
 from sl1max._core import _solver
+from sl1max._core._options import SolverOptions
 from sl1max._execution.control import FitControl
 from sl1max._solvers.grouped_rows import MergedSolver
 
@@ -122,7 +123,7 @@ def merge_few_rows(monkeypatch) -> list[MergedSolver]:
         made.append(MergedSolver(*args, **options))
         return made[-1]
 
-    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
+    monkeypatch.setattr(_solver, "DEFAULT_OPTIONS", SolverOptions(many_rows=1))
     monkeypatch.setattr("sl1max._models.reduction.MergedSolver", note)
     return made
 

@@ -179,7 +179,7 @@ cdef class Booster:
         self.near_values = self._doubles("near_values", np.empty(self.nnz_room + 1))
         self.near_mass = self._doubles("near_mass", np.empty(self.n_rows_room + 1))
         self.state.score = self._doubles("score", np.empty(self.n_rows_room + 1))
-        self.state.flow = self._doubles("flow", np.empty(self.n_rows_room + 1))
+        self.state.cell_mass = self._doubles("flow", np.empty(self.n_rows_room + 1))
         self.whole_score = self._doubles("whole_score", np.empty(m))
         self.whole_flow = self._doubles("whole_flow", np.empty(m))
         self.growth = self._doubles("growth", np.empty(m))
@@ -251,10 +251,10 @@ cdef class Booster:
         self.place[i] = self.near.n_rows
         self.near_mass[k] = mass
         self.state.score[k] = self.state.lam[n]
-        self.state.flow[k] = self.weight_at_start(mass)
+        self.state.cell_mass[k] = self.weight_at_start(mass)
         row_axpy_split(&self.near, k, -fabs(mass), self.idle_lowered, self.idle_raised)
         self.idle_lowered[n] -= fabs(mass)
-        self.add_weight(k, fabs(self.state.flow[k]))
+        self.add_weight(k, fabs(self.state.cell_mass[k]))
 
     cdef void wake_all(self) noexcept nogil:
         """All rows, each in the place of its number."""
@@ -262,8 +262,8 @@ cdef class Booster:
         for i in range(self.X.n_rows):
             k = self.place[i] - 1
             self.whole_score[i] = self.state.lam[n] if k < 0 else self.state.score[k]
-            self.whole_flow[i] = self.weight_at_start(self.signed_mass[i]) if k < 0 else self.state.flow[k]
-        self.state.score, self.state.flow = self.whole_score, self.whole_flow
+            self.whole_flow[i] = self.weight_at_start(self.signed_mass[i]) if k < 0 else self.state.cell_mass[k]
+        self.state.score, self.state.cell_mass = self.whole_score, self.whole_flow
         self.mass = self.signed_mass
         self.near = self.X
         self.whole = True
@@ -294,7 +294,7 @@ cdef class Booster:
             memset(self.raised, 0, (n + 1) * sizeof(double))
             memset(self.lowered, 0, (n + 1) * sizeof(double))
             for k in range(self.near.n_rows):
-                self.add_weight(k, fabs(self.state.flow[k]))
+                self.add_weight(k, fabs(self.state.cell_mass[k]))
         else:
             for k in range(n + 1):
                 self.take_sum(k)
@@ -302,7 +302,7 @@ cdef class Booster:
 
     cdef void take_sum(self, ptr_t j) noexcept nogil:
         """raised and lowered of feature j, by one walk of its column."""
-        cdef pair_t weight = column_split(self.column_by_place(j), self.state.flow)
+        cdef pair_t weight = column_split(self.column_by_place(j), self.state.cell_mass)
         self.raised[j], self.lowered[j] = weight.first, weight.second
 
     cdef void add_weight(self, ptr_t k, double weight) noexcept nogil:
@@ -390,7 +390,8 @@ cdef class Booster:
 
     cdef void take_step(self, choice_t choice) noexcept nogil:
         cdef column_t column = self.column_by_place(choice.coord)
-        column_boost(column, choice.delta, self.mass, self.state.score, self.state.flow, self.growth, self.exponential)
+        column_boost(column, choice.delta, self.mass, self.state.score, self.state.cell_mass, self.growth,
+                     self.exponential)
         self.state.lam[choice.coord] += choice.delta
         self.idle_weight = margin_weight(-self.state.lam[self.X.n_cols], self.exponential)
         self.follow(column)

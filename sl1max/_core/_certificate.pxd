@@ -1,24 +1,17 @@
-from libc.math cimport fabs
-
 from sl1max._core._conjugate cimport system_t
 from sl1max._core._types cimport problem_t, ptr_t, state_t
 
 
 cdef struct dual_t:
-    # The tilt of the model that is offered as p: slope = X @ tilt.
-    double* tilt                # (n_blocks, n_coords)
+    # The dual correction of the certificate: direction_score = X @ correction.
+    double* correction          # (n_blocks, n_coords)
     ptr_t n_violators
     ptr_t* violators            # ascending, so block by block
     double* curvature           # (n_violators,)
     double* mean                # (n_violators,) q[f]
-    double* bend                # (n_samples,) scratch: how much a block's scores bend the loss
+    double* cell_curvature      # (n_samples,) curvature of the loss in the scores of one block
     double failed               # the mixing from which no tighter gap was found last
     system_t free               # the coordinates with beta 0; scale is the mean square of the column
-
-
-cdef inline double mixing(double gradient, double beta) noexcept nogil:
-    """Smallest t with (1 - t) |gradient| <= beta, for a penalised coordinate."""
-    return 1.0 - beta / fabs(gradient) if fabs(gradient) > beta else 0.0
 
 
 cdef double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil

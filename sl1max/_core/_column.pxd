@@ -285,13 +285,13 @@ cdef inline void column_tilt(column_t column, double delta, double* q) noexcept 
         p += size
 
 
-cdef inline void column_push(column_t column, double mu, const double* bend, double* flow) noexcept nogil:
-    """flow += mu * x * bend"""
+cdef inline void column_add_weighted(column_t column, double a, const double* weight, double* vector) noexcept nogil:
+    """vector += a * x * weight"""
     cdef idx_t i
     cdef ptr_t p
     for p in range(column.size):
         i = row_at(column, p)
-        flow[i] += mu * value_at(column, p) * bend[i]
+        vector[i] += a * value_at(column, p) * weight[i]
 
 
 cdef inline double column_scale(column_t column, double delta, double* weight) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.math cimport INFINITY, fabs
 
 import numpy as np
 
-from sl1max._core._column cimport column_axpy, column_dot, column_moments_pooled, column_push
+from sl1max._core._column cimport column_add_weighted, column_axpy, column_dot, column_moments_pooled
 from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._solver cimport Columns
 from sl1max._core._types cimport column_t, idx_t, ptr_t
@@ -161,7 +161,7 @@ cdef class Descent:
             return 0.0
         self.delta[k] = new
         column_axpy(column, d, &self.change[0])
-        column_push(column, d, &self.curve[0], &self.flow[0])
+        column_add_weighted(column, d, &self.curve[0], &self.flow[0])
         return fabs(d) * curvature
 
     cdef double sweep_class(self, ptr_t c, ptr_t n_sweeps) noexcept nogil:

@@ -1,262 +1,312 @@
-"""The Hessian of the loss on a working set, and its slope.
+"""The Hessian of the loss on a working set, and its gradient there.
 
-With u q the flow of a block and x the column of a coordinate it is:
+With u q the probability mass of a cell and x the column of a coordinate it is:
 
     one Z            sum_i q_c x_a x_b [same block]  -  W_a W_b
     one Z per row    sum_i u q_c x_a x_b ([same block] - q_d)
 
-What rows hold that bend the loss little is not multiplied out but taken as if they were all alike. The intercept is
-one more column, of ones, without penalty.
+Entries in rows of little curvature are not multiplied out: those of a column are taken as equal. The intercept is one
+more column, of ones, without penalty.
 """
 from libc.math cimport fabs, sqrt
+from libc.stdint cimport INT32_MAX
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from sl1max._core._column cimport column_dot, get_column, row_at, value_at
 from sl1max._core._dense cimport dot4x2
-from sl1max._core._normalizer cimport block_flow, cell_curvature, coordinate_moments, interrupted, walk
-from sl1max._core._types cimport column_t, idx_t, pair_t, problem_t, ptr_t, state_t
-from sl1max._core._working_set cimport reserve_entries, reserve_hessian, reserve_marks, workset_t
+from sl1max._core._memory cimport replace_buffer
+from sl1max._core._normalizer cimport (
+    coordinate_moments, fill_cell_curvature, fill_cell_mass, interrupted, walk,
+)
+from sl1max._core._quadratic_model cimport quadratic_t, reserve_matrix
+from sl1max._core._types cimport column_t, idx_t, options_t, pair_t, problem_t, ptr_t, state_t
+from sl1max._core._working_set cimport working_set_t
 
 
 cdef extern from *:
     """
-    /* What a Hessian may lack of the curvature of a coordinate, about, off its diagonal. */
-    #define SL1MAX_MAX_NEGLIGIBLE 0.3
-    /* What it always may where each row has its own Z and the gap, over the objective of zero weights, is larger than
-       that: saves 5 to 10 % of the time of WebKB's and Reuters' classes to 1e-6. Nearer to the optimum it kept a model
-       that is flat along some directions from getting there for twenty rounds; and one Z gives few rows most of the
-       mass, so that convergence suffers: 12 % more time. */
-    #define SL1MAX_LEAST_NEGLIGIBLE 0.08
-    #define SL1MAX_FAR_GAP 1e-3
-    /* Rows of dense columns that it takes at a time: some hundred columns of them fit into the second cache. */
+    /* Rows of dense columns that are taken at a time: some hundred columns of them fit into the second-level cache. */
     #define SL1MAX_TILE 256
     /* Rows and columns of a matrix that are mirrored at a time. */
     #define SL1MAX_SQUARE 32
     """
-    const double MAX_NEGLIGIBLE "SL1MAX_MAX_NEGLIGIBLE"
-    const double LEAST_NEGLIGIBLE "SL1MAX_LEAST_NEGLIGIBLE"
-    const double FAR_GAP "SL1MAX_FAR_GAP"
     enum: TILE "SL1MAX_TILE"
     const ptr_t SQUARE "SL1MAX_SQUARE"
 
 
-cdef ptr_t count_entries(const problem_t* problem, const workset_t* work) noexcept nogil:
+cdef bint reserve_marks(entries_t* entries, ptr_t n_entries) noexcept nogil:
+    if n_entries > INT32_MAX:       # rows count their entries in idx_t
+        return False
+    if n_entries > entries.mark_capacity:
+        entries.mark_capacity = 0
+        if not replace_buffer(<void**> &entries.is_kept, n_entries):
+            return False
+        entries.mark_capacity = n_entries
+    return True
+
+
+cdef bint reserve_kept(entries_t* entries, ptr_t n_entries, bint valued, bint coupled) noexcept nogil:
+    """Room for entries that are kept; whether they have values, and couple blocks, is the same every time."""
+    if n_entries > entries.capacity:
+        entries.capacity = 0
+        if not (replace_buffer(<void**> &entries.pos, n_entries * sizeof(idx_t))
+                and (not valued or replace_buffer(<void**> &entries.value, n_entries * sizeof(double)))
+                and (not coupled or replace_buffer(<void**> &entries.prob, n_entries * sizeof(double)))):
+            return False
+        entries.capacity = n_entries
+    return True
+
+
+cdef bint reserve_rows(entries_t* entries, ptr_t size) noexcept nogil:
+    cdef ptr_t n_bytes = size * sizeof(double)
+    if size > entries.vector_capacity:
+        entries.vector_capacity = 0
+        if not (replace_buffer(<void**> &entries.row, n_bytes)
+                and replace_buffer(<void**> &entries.scale, n_bytes)
+                and replace_buffer(<void**> &entries.all, n_bytes)
+                and replace_buffer(<void**> &entries.part, n_bytes)):
+            return False
+        entries.vector_capacity = size
+    return True
+
+
+cdef void release_entries(entries_t* entries) noexcept nogil:
+    free(entries.is_kept)
+    free(entries.pos)
+    free(entries.value)
+    free(entries.prob)
+    free(entries.row)
+    free(entries.scale)
+    free(entries.all)
+    free(entries.part)
+
+
+cdef ptr_t count_entries(const problem_t* problem, const working_set_t* working) noexcept nogil:
     """Nonzeros of the working set's columns."""
-    cdef ptr_t slot, total = 0
-    for slot in range(work.size):
-        total += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
+    cdef ptr_t pos, total = 0
+    for pos in range(working.size):
+        total += get_column(&problem.X, working.coords[pos] % problem.n_coords).size
     return total
 
 
-cdef void row_curvature(const problem_t* problem, state_t* state) noexcept nogil:
-    """flow = how much the scores of a row's cells bend the loss: sum_c of u q_c (1 - q_c), or of q_c under one Z."""
+cdef void fill_row_curvature(const problem_t* problem, const state_t* state, double* out) noexcept nogil:
+    """Sum over the blocks c of u q_c (1 - q_c), or of q_c under one Z, for every row."""
     cdef ptr_t m = problem.X.n_rows, c, i
     cdef double q
-    memset(state.flow, 0, m * sizeof(double))
+    memset(out, 0, m * sizeof(double))
     for c in range(problem.n_blocks):
         for i in range(m):
             if problem.pooled:
-                state.flow[i] += state.weight[c * m + i] * state.inv_z[0]
+                out[i] += state.weight[c * m + i] * state.inv_z[0]
             else:
                 q = state.weight[c * m + i] * state.inv_z[i]
-                state.flow[i] += problem.mass[i] * (q - q * q)
+                out[i] += problem.mass[i] * (q - q * q)
 
 
-cdef void cell_flow(const problem_t* problem, state_t* state, ptr_t c, bint coupled) noexcept nogil:
-    """flow = what the entries of a row in block c pull at each other with; where others couple with it, before q_d."""
-    if coupled:
-        block_flow(problem, state, c, state.flow)
-    else:
-        cell_curvature(problem, state, c, c, state.flow)
+cdef void choose_entries(const problem_t* problem, state_t* state, const working_set_t* working, entries_t* entries,
+                         const quadratic_t* model, double least) noexcept nogil:
+    """is_kept: the entries that contribute at least `least` of the average contribution in their column.
 
-
-cdef void choose_entries(const problem_t* problem, state_t* state, workset_t* work, double least) noexcept nogil:
-    """kept: the entries whose row bends the loss at least by this part of what the rows of their column do on average.
-
-    Two entries of a row are multiplied if both are kept. The slope is always that of all entries, and so is the
-    Hessian's diagonal: what the rest of it lacks costs a little of the speed of convergence, and nothing of where to.
+    Two entries of a row are multiplied if both are kept. The slope and the Hessian's diagonal are always those of all
+    entries: what the rest of the Hessian lacks slows convergence a little and does not change the limit.
     """
-    cdef ptr_t m = problem.X.n_rows, i, slot, p, e = 0
+    cdef ptr_t m = problem.X.n_rows, i, pos, p, e = 0
     cdef double threshold
     cdef unsigned char keep
     cdef column_t column
-    row_curvature(problem, state)
-    memset(work.row_start, 0, (m + 1) * sizeof(idx_t))
-    memset(work.partial, 0, m)
-    for slot in range(work.size):
-        column = walk(problem, state, work.coords[slot] % problem.n_coords)
-        threshold = least * work.step[slot] / column.size
+    fill_row_curvature(problem, state, entries.row_curvature)
+    memset(entries.row_start, 0, (m + 1) * sizeof(idx_t))
+    memset(entries.is_partial, 0, m)
+    for pos in range(working.size):
+        column = walk(problem, state, working.coords[pos] % problem.n_coords)
+        threshold = least * model.diagonal[pos] / column.size
         for p in range(column.size):
             i = row_at(column, p)
-            keep = state.flow[i] * value_at(column, p) * value_at(column, p) >= threshold
-            work.kept[e] = keep
-            work.row_start[i + 1] += keep
-            work.partial[i] |= not keep
+            keep = entries.row_curvature[i] * value_at(column, p) * value_at(column, p) >= threshold
+            entries.is_kept[e] = keep
+            entries.row_start[i + 1] += keep
+            entries.is_partial[i] |= not keep
             e += 1
     for i in range(m):
-        work.row_start[i + 1] += work.row_start[i]
+        entries.row_start[i + 1] += entries.row_start[i]
 
 
-cdef inline idx_t enter_row(const problem_t* problem, const state_t* state, workset_t* work, ptr_t slot, idx_t i,
-                            double value, bint coupled) noexcept nogil:
-    """Put an entry of a slot's column behind those that row i has of the slots before it; returns where."""
-    cdef idx_t place = work.row_end[i]
+cdef idx_t append_entry(const problem_t* problem, const state_t* state, const working_set_t* working,
+                        entries_t* entries, ptr_t pos, idx_t i, double value, bint coupled) noexcept nogil:
+    """Append an entry to those that row i has of the positions before; returns its place."""
+    cdef idx_t place = entries.row_end[i]
     cdef ptr_t c
-    work.row_end[i] = place + 1
-    work.entry_slot[place] = <idx_t> slot
+    entries.row_end[i] = place + 1
+    entries.pos[place] = <idx_t> pos
     if problem.X.values != NULL:
-        work.entry_value[place] = value
+        entries.value[place] = value
     if coupled:
-        c = work.coords[slot] // problem.n_coords
-        work.entry_prob[place] = state.weight[c * problem.X.n_rows + i] * state.inv_z[i]
+        c = working.coords[pos] // problem.n_coords
+        entries.prob[place] = state.weight[c * problem.X.n_rows + i] * state.inv_z[i]
     return place
 
 
-cdef void hessian_row(const problem_t* problem, state_t* state, workset_t* work, ptr_t slot, ptr_t block_slot,
-                      bint coupled, const unsigned char* kept, double* row_out) noexcept nogil:
-    """Add to one row of the Hessian up to its diagonal what the rows of X hold in which an entry of the slot was kept.
+cdef void add_entries(const problem_t* problem, state_t* state, const working_set_t* working, entries_t* entries,
+                      ptr_t pos, ptr_t block_pos, bint coupled, const unsigned char* is_kept) noexcept nogil:
+    """Add the products of the kept entries to one row of the Hessian, up to its diagonal.
 
-    Slots come in ascending order: what a row of X holds by then are the entries up to this slot's.
+    Positions come in ascending order: a row of X holds by then the entries up to this position's.
     """
-    cdef column_t column = walk(problem, state, work.coords[slot] % problem.n_coords)
+    cdef column_t column = walk(problem, state, working.coords[pos] % problem.n_coords)
     cdef bint binary = problem.X.values == NULL
+    cdef double* row_out = entries.row
     cdef ptr_t p
     cdef idx_t i, e, start, place
-    cdef double pull
+    cdef double factor
     for p in range(column.size):
-        if not kept[p]:
+        if not is_kept[p]:
             continue
         i = row_at(column, p)
-        place = enter_row(problem, state, work, slot, i, value_at(column, p), coupled)
-        pull = state.flow[i] * value_at(column, p)
-        start = work.row_start[i]
+        place = append_entry(problem, state, working, entries, pos, i, value_at(column, p), coupled)
+        factor = entries.cell_curvature[i] * value_at(column, p)
+        start = entries.row_start[i]
         state.counters.nonzeros += place + 1 - start
         if coupled:
             for e in range(start, place + 1):
-                row_out[work.entry_slot[e]] -= pull * work.entry_prob[e] * (1.0 if binary else work.entry_value[e])
-        while work.entry_slot[start] < block_slot:
+                row_out[entries.pos[e]] -= factor * entries.prob[e] * (1.0 if binary else entries.value[e])
+        while entries.pos[start] < block_pos:
             start += 1
         for e in range(start, place + 1):
-            row_out[work.entry_slot[e]] += pull if binary else pull * work.entry_value[e]
+            row_out[entries.pos[e]] += factor if binary else factor * entries.value[e]
 
 
-cdef void form_slope(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
+cdef void form_slope(const problem_t* problem, state_t* state, const working_set_t* working,
+                     quadratic_t* model) noexcept nogil:
     """slope = model_mean - emp_mean on the working set's coordinates"""
-    cdef ptr_t slot, k, c, last = -1
-    for slot in range(work.size):
-        k = work.coords[slot]
+    cdef ptr_t pos, k, c, last = -1
+    for pos in range(working.size):
+        k = working.coords[pos]
         c = k // problem.n_coords
         if c != last:
-            block_flow(problem, state, c, state.flow)
+            fill_cell_mass(problem, state, c, state.cell_mass)
             last = c
-        work.slope[slot] = (column_dot(walk(problem, state, k % problem.n_coords), state.flow)
+        model.slope[pos] = (column_dot(walk(problem, state, k % problem.n_coords), state.cell_mass)
                             - problem.emp_mean[k])
 
 
-cdef ptr_t block_end(const problem_t* problem, const workset_t* work, ptr_t slot) noexcept nogil:
-    """The first slot after the given one whose block is another."""
-    cdef ptr_t c = work.coords[slot] // problem.n_coords
-    while slot < work.size and work.coords[slot] // problem.n_coords == c:
-        slot += 1
-    return slot
+cdef ptr_t block_end(const problem_t* problem, const working_set_t* working, ptr_t pos) noexcept nogil:
+    """The first position after the given one that belongs to another block."""
+    cdef ptr_t c = working.coords[pos] // problem.n_coords
+    while pos < working.size and working.coords[pos] // problem.n_coords == c:
+        pos += 1
+    return pos
 
 
-cdef double partial_flow(const problem_t* problem, state_t* state, const workset_t* work, ptr_t c) noexcept nogil:
-    """flow = curvature of block c in the rows of which not all was kept; returns its sum."""
+cdef double select_partial_rows(const problem_t* problem, const state_t* state, entries_t* entries,
+                                ptr_t c) noexcept nogil:
+    """cell_curvature of block c, zero in rows whose entries were all kept; returns its sum."""
     cdef ptr_t i
     cdef double total = 0.0
-    cell_curvature(problem, state, c, c, state.flow)
+    fill_cell_curvature(problem, state, c, c, entries.cell_curvature)
     for i in range(problem.X.n_rows):
-        if not work.partial[i]:
-            state.flow[i] = 0.0
-        total += state.flow[i]
+        if not entries.is_partial[i]:
+            entries.cell_curvature[i] = 0.0
+        total += entries.cell_curvature[i]
     return total
 
 
-cdef void form_dropped(const problem_t* problem, state_t* state, workset_t* work, bint coupled) noexcept nogil:
-    """What was not kept adds all[a] all[b] - part[a] part[b] to entry (a, b) within a block.
+cdef void form_dropped(const problem_t* problem, state_t* state, const working_set_t* working, entries_t* entries,
+                       bint coupled) noexcept nogil:
+    """Entries that were not kept add all[a] all[b] - part[a] part[b] to entry (a, b) of the Hessian within a block.
 
-    Of rows x = kept + dropped whose weights sum to T, dropped is taken as the same in all of them. With all and part
-    the weighted sums of x and kept, over the root of T, that gives their second moment: it bends no way down. Coupled
-    blocks leave less to take from, so there what was dropped stands alone.
+    In rows x = kept + dropped, whose weights sum to T, dropped is replaced by its mean. With all and part the weighted
+    sums of x and of kept, divided by the root of T, that gives their second moment, so the result is positive
+    semidefinite. Of coupled blocks less is subtracted: there the dropped entries count alone.
     """
-    cdef ptr_t slot, first = 0, end, p, e = 0
+    cdef ptr_t pos, first = 0, end, p, e = 0
     cdef double total, whole, kept
     cdef column_t column
-    while first < work.size:
-        end = block_end(problem, work, first)
-        total = partial_flow(problem, state, work, work.coords[first] // problem.n_coords)
-        for slot in range(first, end):
-            column = walk(problem, state, work.coords[slot] % problem.n_coords)
+    while first < working.size:
+        end = block_end(problem, working, first)
+        total = select_partial_rows(problem, state, entries, working.coords[first] // problem.n_coords)
+        for pos in range(first, end):
+            column = walk(problem, state, working.coords[pos] % problem.n_coords)
             whole = kept = 0.0
             for p in range(column.size):
-                whole += value_at(column, p) * state.flow[row_at(column, p)]
-                if work.kept[e]:
-                    kept += value_at(column, p) * state.flow[row_at(column, p)]
+                whole += value_at(column, p) * entries.cell_curvature[row_at(column, p)]
+                if entries.is_kept[e]:
+                    kept += value_at(column, p) * entries.cell_curvature[row_at(column, p)]
                 e += 1
             if coupled:
                 whole -= kept
                 kept = 0.0
-            work.all[slot] = whole / sqrt(total) if total > 0.0 else 0.0
-            work.part[slot] = kept / sqrt(total) if total > 0.0 else 0.0
+            entries.all[pos] = whole / sqrt(total) if total > 0.0 else 0.0
+            entries.part[pos] = kept / sqrt(total) if total > 0.0 else 0.0
         first = end
 
 
-cdef inline double model_mean(const problem_t* problem, const workset_t* work, ptr_t slot) noexcept nogil:
-    return work.slope[slot] + problem.emp_mean[work.coords[slot]]
+cdef inline double model_mean(const problem_t* problem, const working_set_t* working, const quadratic_t* model,
+                              ptr_t pos) noexcept nogil:
+    return model.slope[pos] + problem.emp_mean[working.coords[pos]]
 
 
-cdef void store_row(const problem_t* problem, workset_t* work, ptr_t slot, double* row) noexcept nogil:
-    """Round one row of the Hessian up to its diagonal; under one Z less W_a W_b, before digits are lost.
+cdef void store_row(const problem_t* problem, const working_set_t* working, entries_t* entries, quadratic_t* model,
+                    ptr_t pos) noexcept nogil:
+    """Round one row of the Hessian up to its diagonal; under one Z, subtract W_a W_b first.
 
-    The diagonal is the exact one. Where the row has more than that, the slot is scaled down to it.
+    The diagonal is the exact one. A row and column whose diagonal would be larger are scaled down to it.
     """
     cdef ptr_t other
-    cdef double* scale = work.scale
-    cdef float* row_out = work.hessian + slot * work.size
+    cdef double* row = entries.row
+    cdef double* scale = entries.scale
+    cdef double exact = model.diagonal[pos]
+    cdef float* row_out = model.single + pos * model.size
     if problem.pooled:
-        for other in range(slot + 1):
-            row[other] -= model_mean(problem, work, slot) * model_mean(problem, work, other)
-    scale[slot] = sqrt(max(work.step[slot], 0.0) / row[slot]) if row[slot] > work.step[slot] else 1.0
-    for other in range(slot):
-        row_out[other] = <float> (row[other] * scale[slot] * scale[other])
-    row_out[slot] = <float> work.step[slot]
+        for other in range(pos + 1):
+            row[other] -= model_mean(problem, working, model, pos) * model_mean(problem, working, model, other)
+    scale[pos] = sqrt(max(exact, 0.0) / row[pos]) if row[pos] > exact else 1.0
+    for other in range(pos):
+        row_out[other] = <float> (row[other] * scale[pos] * scale[other])
+    row_out[pos] = <float> exact
 
 
-cdef void hessian_by_rows(const problem_t* problem, state_t* state, workset_t* work, bint coupled) noexcept nogil:
-    """Lower triangle of sum_i ..., for sparse columns: what a row does not hold costs nothing."""
-    cdef ptr_t slot, other, block_slot = 0, block_ends = 0, e = 0
-    memcpy(work.row_end, work.row_start, problem.X.n_rows * sizeof(idx_t))
-    for slot in range(work.size):
-        if slot == block_ends:
-            block_slot = slot
-            block_ends = block_end(problem, work, slot)
-            cell_flow(problem, state, work.coords[slot] // problem.n_coords, coupled)
-        memset(work.product, 0, (slot + 1) * sizeof(double))
-        hessian_row(problem, state, work, slot, block_slot, coupled, work.kept + e, work.product)
-        e += get_column(&problem.X, work.coords[slot] % problem.n_coords).size
-        for other in range(block_slot, slot + 1):
-            work.product[other] += work.all[slot] * work.all[other] - work.part[slot] * work.part[other]
-        store_row(problem, work, slot, work.product)
+cdef void hessian_by_rows(const problem_t* problem, state_t* state, const working_set_t* working, entries_t* entries,
+                          quadratic_t* model, bint coupled) noexcept nogil:
+    """Lower triangle for sparse columns, from the entries of each row."""
+    cdef ptr_t pos, other, block_pos = 0, next_block = 0, c, e = 0
+    memcpy(entries.row_end, entries.row_start, problem.X.n_rows * sizeof(idx_t))
+    for pos in range(working.size):
+        if pos == next_block:
+            block_pos = pos
+            next_block = block_end(problem, working, pos)
+            c = working.coords[pos] // problem.n_coords
+            # Where blocks are coupled the second derivative is u q_c ([same block] - q_d): add_entries subtracts q_d.
+            if coupled:
+                fill_cell_mass(problem, state, c, entries.cell_curvature)
+            else:
+                fill_cell_curvature(problem, state, c, c, entries.cell_curvature)
+        memset(entries.row, 0, (pos + 1) * sizeof(double))
+        add_entries(problem, state, working, entries, pos, block_pos, coupled, entries.is_kept + e)
+        e += get_column(&problem.X, working.coords[pos] % problem.n_coords).size
+        for other in range(block_pos, pos + 1):
+            entries.row[other] += entries.all[pos] * entries.all[other] - entries.part[pos] * entries.part[other]
+        store_row(problem, working, entries, model, pos)
         if interrupted(state):
             return
 
 
-cdef inline const double* dense_values(const problem_t* problem, const workset_t* work, ptr_t place, ptr_t start,
+cdef inline const double* dense_values(const problem_t* problem, const working_set_t* working, ptr_t pos, ptr_t start,
                                        const double* ones) noexcept nogil:
     """Values of a dense column from row start on; the intercept's are ones."""
-    cdef column_t column = get_column(&problem.X, work.coords[place] % problem.n_coords)
+    cdef column_t column = get_column(&problem.X, working.coords[pos] % problem.n_coords)
     return ones if column.values == NULL else column.values + start
 
 
-cdef void hessian_tile(const problem_t* problem, state_t* state, workset_t* work, ptr_t size, ptr_t first, ptr_t end,
-                       ptr_t other_first, ptr_t other_end, ptr_t start, ptr_t length) noexcept nogil:
-    """Add to rows first..end, columns other_first..other_end what rows start..start+length of X have to say.
+cdef void add_tile(const problem_t* problem, const working_set_t* working, const double* curvature,
+                   quadratic_t* model, ptr_t first, ptr_t end, ptr_t other_first, ptr_t other_end, ptr_t start,
+                   ptr_t length) noexcept nogil:
+    """Add the products in rows start..start+length of X to rows first..end, columns other_first..other_end.
 
-    x_a * flow for four slots at a time, each against every x_b, two at a time.
+    x_a * curvature for four positions at a time, each against every x_b, two at a time.
     """
-    cdef ptr_t a, b, r, i, band, limit
-    cdef double pulled[4 * TILE]
+    cdef ptr_t size = model.size, a, b, r, i, band, limit
+    cdef double weighted[4 * TILE]
     cdef double ones[TILE]
     cdef double sums[8]
     cdef const double* x
@@ -265,34 +315,35 @@ cdef void hessian_tile(const problem_t* problem, state_t* state, workset_t* work
     for a in range(first, end, 4):
         band = min(4, end - a)
         for r in range(4):
-            x = dense_values(problem, work, a + min(r, band - 1), start, ones)
+            x = dense_values(problem, working, a + min(r, band - 1), start, ones)
             for i in range(length):
-                pulled[r * TILE + i] = state.flow[start + i] * x[i]
+                weighted[r * TILE + i] = curvature[start + i] * x[i]
         limit = min(other_end, a + band)
         for b in range(other_first, limit, 2):
-            dot4x2(pulled, TILE, dense_values(problem, work, b, start, ones),
-                   dense_values(problem, work, min(b + 1, limit - 1), start, ones), length, sums)
+            dot4x2(weighted, TILE, dense_values(problem, working, b, start, ones),
+                   dense_values(problem, working, min(b + 1, limit - 1), start, ones), length, sums)
             for r in range(band):
-                work.exact[(a + r) * size + b] += sums[r]
+                model.exact[(a + r) * size + b] += sums[r]
                 if b + 1 < limit:
-                    work.exact[(a + r) * size + b + 1] += sums[4 + r]
+                    model.exact[(a + r) * size + b + 1] += sums[4 + r]
 
 
-cdef void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """Lower triangle of sum_i ..., for dense columns: a few hundred rows at a time, which stay in the cache."""
-    cdef ptr_t size = work.size, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
+cdef void hessian_by_tiles(const problem_t* problem, state_t* state, const working_set_t* working, entries_t* entries,
+                           quadratic_t* model) noexcept nogil:
+    """Lower triangle for dense columns: a few hundred rows at a time, which stay in the cache."""
+    cdef ptr_t size = model.size, m = problem.X.n_rows, first = 0, end, other_first, other_end, start
     while first < size:
-        end = block_end(problem, work, first)
-        # Under one Z the blocks do not meet but in the product of means.
+        end = block_end(problem, working, first)
+        # Under one Z the blocks only share the product of means.
         other_first = first if problem.pooled else 0
         while other_first < end:
-            other_end = block_end(problem, work, other_first)
-            cell_curvature(problem, state, work.coords[first] // problem.n_coords,
-                           work.coords[other_first] // problem.n_coords, state.flow)
+            other_end = block_end(problem, working, other_first)
+            fill_cell_curvature(problem, state, working.coords[first] // problem.n_coords,
+                                working.coords[other_first] // problem.n_coords, entries.cell_curvature)
             start = 0
             while start < m:
-                hessian_tile(problem, state, work, size, first, end, other_first, other_end, start,
-                             min(<ptr_t> TILE, m - start))
+                add_tile(problem, working, entries.cell_curvature, model, first, end, other_first, other_end, start,
+                         min(<ptr_t> TILE, m - start))
                 state.counters.nonzeros += (end - first) * (other_end - other_first) * TILE // 8
                 if interrupted(state):
                     return
@@ -301,19 +352,20 @@ cdef void hessian_by_tiles(const problem_t* problem, state_t* state, workset_t* 
         first = end
 
 
-cdef void finish_tiles(const problem_t* problem, workset_t* work) noexcept nogil:
-    """Less W_a W_b under one Z, and the upper triangle."""
-    cdef ptr_t size = work.size, a, b
+cdef void finish_tiles(const problem_t* problem, const working_set_t* working, quadratic_t* model) noexcept nogil:
+    """Subtract W_a W_b under one Z, and fill the upper triangle."""
+    cdef ptr_t size = model.size, a, b
     for a in range(size):
         for b in range(a):
             if problem.pooled:
-                work.exact[a * size + b] -= model_mean(problem, work, a) * model_mean(problem, work, b)
-            work.exact[b * size + a] = work.exact[a * size + b]
-        work.exact[a * size + a] = work.step[a]
+                model.exact[a * size + b] -= (
+                    model_mean(problem, working, model, a) * model_mean(problem, working, model, b))
+            model.exact[b * size + a] = model.exact[a * size + b]
+        model.exact[a * size + a] = model.diagonal[a]
 
 
 cdef void mirror(float* matrix, ptr_t size) noexcept nogil:
-    """The upper triangle from the lower one, square by square."""
+    """Copy the lower triangle to the upper one, square by square."""
     cdef ptr_t a = 0, b, i, j
     while a < size:
         b = 0
@@ -325,38 +377,44 @@ cdef void mirror(float* matrix, ptr_t size) noexcept nogil:
         a += SQUARE
 
 
-cdef double negligible(const problem_t* problem, const state_t* state, double precision) noexcept nogil:
-    """What a Hessian may lack whose model is minimised to this precision: see choose_entries."""
-    cdef bint far = not problem.pooled and state.dual_gap > FAR_GAP * fabs(state.objective_zero)
-    if precision <= EXACT:
+cdef double negligible_share(const problem_t* problem, const state_t* state, const options_t* options,
+                             double precision) noexcept nogil:
+    """The `least` of choose_entries for a Hessian whose model is minimised to this precision."""
+    cdef bint is_far = not problem.pooled and state.dual_gap > options.far_gap * fabs(state.objective_zero)
+    if precision <= options.exact_precision:
         return 0.0
-    return min(max(10.0 * precision, LEAST_NEGLIGIBLE if far else 0.0), MAX_NEGLIGIBLE)
+    return min(max(10.0 * precision, options.least_negligible if is_far else 0.0), options.max_negligible)
 
 
-cdef bint form_hessian(const problem_t* problem, state_t* state, workset_t* work, bint coupled,
+cdef bint form_hessian(const problem_t* problem, state_t* state, const options_t* options,
+                       const working_set_t* working, entries_t* entries, quadratic_t* model, bint coupled,
                        double precision) noexcept nogil:
-    """The Hessian, about as precise as its model will be minimised, and the slope; false if out of memory."""
-    cdef ptr_t size = work.size, slot, k
+    """The Hessian, about as precise as the model will be minimised, and the slope; false if out of memory.
+
+    There must be room for the vectors of the model.
+    """
+    cdef ptr_t size = working.size, pos, k
     cdef pair_t moments
     cdef bint dense = problem.X.indptr == NULL
-    if not reserve_hessian(work, size, dense):
+    model.size = size
+    if not reserve_matrix(model, size, dense):
         return False
-    for slot in range(size):
-        k = work.coords[slot]
+    for pos in range(size):
+        k = working.coords[pos]
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
-        work.slope[slot] = moments.first - problem.emp_mean[k]
-        work.step[slot] = moments.second
+        model.slope[pos] = moments.first - problem.emp_mean[k]
+        model.diagonal[pos] = moments.second
     if dense:
-        memset(work.exact, 0, size * size * sizeof(double))
-        hessian_by_tiles(problem, state, work)
-        finish_tiles(problem, work)
+        memset(model.exact, 0, size * size * sizeof(double))
+        hessian_by_tiles(problem, state, working, entries, model)
+        finish_tiles(problem, working, model)
     else:
-        if not reserve_marks(work, count_entries(problem, work)):
+        if not (reserve_rows(entries, size) and reserve_marks(entries, count_entries(problem, working))):
             return False
-        choose_entries(problem, state, work, negligible(problem, state, precision))
-        if not reserve_entries(work, work.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
+        choose_entries(problem, state, working, entries, model, negligible_share(problem, state, options, precision))
+        if not reserve_kept(entries, entries.row_start[problem.X.n_rows], problem.X.values != NULL, coupled):
             return False
-        form_dropped(problem, state, work, coupled)
-        hessian_by_rows(problem, state, work, coupled)
-        mirror(work.hessian, size)
+        form_dropped(problem, state, working, entries, coupled)
+        hessian_by_rows(problem, state, working, entries, model, coupled)
+        mirror(model.single, size)
     return True

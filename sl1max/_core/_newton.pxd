@@ -1,29 +1,19 @@
-from sl1max._core._types cimport problem_t, ptr_t, state_t
-from sl1max._core._working_set cimport workset_t
+from sl1max._core._hessian cimport entries_t
+from sl1max._core._quadratic_model cimport factor_t, quadratic_t
+from sl1max._core._types cimport options_t, problem_t, state_t
+from sl1max._core._working_set cimport working_set_t
 
 
-cdef extern from *:
-    """
-    /* Coordinates in one Hessian, which takes 576 MB at most. */
-    #define SL1MAX_MAX_NEWTON 12288
-    /* Sweeps over a working set that has yet to find its size or has many newcomers, and over one that has not, before
-       a Newton system; newcomers against the support that are many; steps with one Hessian. */
-    #define SL1MAX_FIRST_SWEEPS 3
-    #define SL1MAX_LATER_SWEEPS 2
-    #define SL1MAX_MANY_NEW 0.05
-    #define SL1MAX_MAX_STEPS 8
-    /* Entries of a working set whose Newton system costs so little that it is solved exactly. */
-    #define SL1MAX_FEW_ENTRIES 4096
-    """
-    const ptr_t MAX_NEWTON "SL1MAX_MAX_NEWTON"
-    const int FIRST_SWEEPS "SL1MAX_FIRST_SWEEPS"
-    const int LATER_SWEEPS "SL1MAX_LATER_SWEEPS"
-    const double MANY_NEW "SL1MAX_MANY_NEW"
-    const int MAX_STEPS "SL1MAX_MAX_STEPS"
-    const ptr_t FEW_ENTRIES "SL1MAX_FEW_ENTRIES"
+cdef struct newton_t:
+    # The memory of Newton steps.
+    entries_t entries
+    quadratic_t model
+    factor_t factor
+    double* z_growth            # (n_samples,) where each example has its Z: change of z along the step
+    double* z_moved             # (n_samples,) and the z there
 
 
-cdef void sweep(const problem_t* problem, state_t* state, workset_t* work, int n_times) noexcept nogil
-cdef void keep_moved(const problem_t* problem, const state_t* state, workset_t* work) noexcept nogil
-cdef int newton_steps(const problem_t* problem, state_t* state, workset_t* work, double target,
-                      double precision) noexcept nogil
+cdef void release_newton(newton_t* newton) noexcept nogil
+cdef void sweep(const problem_t* problem, state_t* state, working_set_t* working, int n_times) noexcept nogil
+cdef int newton_steps(const problem_t* problem, state_t* state, const options_t* options, working_set_t* working,
+                      newton_t* newton, double target, double precision) noexcept nogil

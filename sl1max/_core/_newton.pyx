@@ -1,36 +1,43 @@
-"""The fast solver's pieces: closed-form sweeps over a working set, Newton steps on it.
+"""Closed-form sweeps over a working set, and Newton steps on it.
 
-A Newton step forms the working set's Hessian, minimises the quadratic model plus penalty on that matrix and goes along
-the result with a monotone line search. The Hessian serves several steps.
+A Newton step forms the Hessian on the working set, minimises the quadratic model plus penalty, and follows the result
+with a monotone line search. One Hessian serves several steps.
 """
 from libc.math cimport INFINITY, exp, expm1, fabs, log, log1p
 
-from sl1max._core._certificate cimport mixing
-from sl1max._core._conjugate cimport direction_slope
-from sl1max._core._hessian cimport EXACT, count_entries, form_hessian, form_slope
-from sl1max._core._quadratic_model cimport minimise_model
+from sl1max._core._conjugate cimport direction_scores
+from sl1max._core._hessian cimport count_entries, form_hessian, form_slope, release_entries
 from sl1max._core._normalizer cimport (
     apply_step, coordinate_moments, interrupted, normalise_cells, refresh_weights,
 )
 from sl1max._core._order cimport shuffle, start_order
-from sl1max._core._step cimport concordant_step, paper_step, penalty_change, step_t, violation
-from sl1max._core._types cimport pair_t, problem_t, ptr_t, state_t
-from sl1max._core._working_set cimport kth_largest, reserve_vectors, workset_t
+from sl1max._core._quadratic_model cimport (
+    minimise_model, quadratic_t, release_factor, release_model, reserve_active, reserve_vectors,
+)
+from sl1max._core._step cimport concordant_step, needed_mixing, paper_step, penalty_change, step_t
+from sl1max._core._types cimport options_t, pair_t, problem_t, ptr_t, state_t
+from sl1max._core._working_set cimport keep_worst, working_set_t
 
 
-cdef void sweep(const problem_t* problem, state_t* state, workset_t* work, int n_times) noexcept nogil:
-    """Closed-form steps on every coordinate of the working set, so many times; leaves the scores behind."""
+cdef void release_newton(newton_t* newton) noexcept nogil:
+    release_entries(&newton.entries)
+    release_model(&newton.model)
+    release_factor(&newton.factor)
+
+
+cdef void sweep(const problem_t* problem, state_t* state, working_set_t* working, int n_times) noexcept nogil:
+    """Closed-form steps on every coordinate of the working set, n_times; the scores are not updated."""
     cdef ptr_t k, c, j, place
     cdef int _time
     cdef pair_t moments
     cdef step_t step
     if problem.reference > 0.0:
         normalise_cells(problem, state)
-    start_order(work.order, work.size)
+    start_order(working.order, working.size)
     for _time in range(n_times):
-        shuffle(work.order, work.size, &work.seed)
-        for place in range(work.size):
-            k = work.coords[work.order[place]]
+        shuffle(working.order, working.size, &working.seed)
+        for place in range(working.size):
+            k = working.coords[working.order[place]]
             c = k // problem.n_coords
             j = k % problem.n_coords
             moments = coordinate_moments(problem, state, c, j)
@@ -52,20 +59,21 @@ cdef inline double log_ratio(double added, double total, double inv_z) noexcept 
     return log1p(added * inv_z) if added * inv_z > -0.5 else log(total * inv_z)
 
 
-cdef double log_z_change(const problem_t* problem, state_t* state, double length) noexcept nogil:
-    """Change of sum_g w_g ln Z_g when the scores move by length * slope."""
-    # pooled: log((weight * exp(length * slope)).sum() / z); else the mass-weighted sum of the same for each example
+cdef double log_z_change(const problem_t* problem, const state_t* state, newton_t* newton,
+                         double length) noexcept nogil:
+    """Change of sum_g w_g ln Z_g when the scores move by length * direction_score."""
+    # pooled: log((weight * exp(length * direction_score)).sum() / z); else the weighted sum of it over the examples
     cdef ptr_t m = problem.X.n_rows, c, i, cell
     cdef double change = 0.0, added = 0.0, total = 0.0, growth, weight
     if not problem.pooled:
         for i in range(m):
-            state.flow[i] = 0.0
-            state.lift[i] = problem.reference * exp(-state.shift[i]) if problem.reference > 0.0 else 0.0
+            newton.z_growth[i] = 0.0
+            newton.z_moved[i] = problem.reference * exp(-state.shift[i]) if problem.reference > 0.0 else 0.0
     for c in range(problem.n_blocks):
         for i in range(m):
             cell = c * m + i
             weight = state.weight[cell]
-            growth = length * state.slope[cell]
+            growth = length * state.direction_score[cell]
             if growth == 0.0:
                 total = 1.0
             elif growth > -1.0:
@@ -78,44 +86,46 @@ cdef double log_z_change(const problem_t* problem, state_t* state, double length
                 added += weight * growth
                 change += weight * total
             else:
-                state.flow[i] += weight * growth
-                state.lift[i] += weight * total
+                newton.z_growth[i] += weight * growth
+                newton.z_moved[i] += weight * total
     if problem.pooled:
         return log_ratio(added, change, state.inv_z[0])
     for i in range(m):
-        if state.flow[i] != 0.0:
-            change += problem.mass[i] * log_ratio(state.flow[i], state.lift[i], state.inv_z[i])
+        if newton.z_growth[i] != 0.0:
+            change += problem.mass[i] * log_ratio(newton.z_growth[i], newton.z_moved[i], state.inv_z[i])
     return change
 
 
-cdef double objective_change(const problem_t* problem, state_t* state, workset_t* work, double length) noexcept nogil:
+cdef double objective_change(const problem_t* problem, const state_t* state, const working_set_t* working,
+                             newton_t* newton, double length) noexcept nogil:
     """objective(lam + length * step) - objective(lam), as a sum of changes: no two objectives are subtracted."""
-    cdef ptr_t slot, k
-    cdef double delta, change = log_z_change(problem, state, length)
-    for slot in range(work.size):
-        k = work.coords[slot]
-        delta = length * work.step[slot]
+    cdef ptr_t pos, k
+    cdef double delta, change = log_z_change(problem, state, newton, length)
+    for pos in range(working.size):
+        k = working.coords[pos]
+        delta = length * newton.model.step[pos]
         change += penalty_change(state.lam[k], delta, problem.beta[k]) - delta * problem.emp_mean[k]
     return change
 
 
-cdef double search_line(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """Longest of 1, 1/2, 1/4, ... that gives a fair part of the decrease the model promises; 0 if none does.
+cdef double search_line(const problem_t* problem, const state_t* state, const working_set_t* working,
+                        newton_t* newton) noexcept nogil:
+    """Longest of 1, 1/2, 1/4, ... with enough of the decrease that the model promises; 0 if none has it.
 
-    Where the whole step gains more than the model's half of the promise, the loss falls off like an exponential, as it
-    does for data that are all but separable: then twice as far, and again, while it pays.
+    Where the whole step gains more than the model's quadratic term allows, the loss decreases like an exponential, as
+    it does for nearly separable data: then lengths 2, 4, ... are tried as long as they improve.
     """
-    cdef ptr_t slot, k
+    cdef ptr_t pos, k
     cdef double promised = 0.0, length = 1.0, rounding = 2e-15 * fabs(state.objective_zero), change, further
-    for slot in range(work.size):
-        k = work.coords[slot]
-        promised += (work.slope[slot] * work.step[slot]
-                     + penalty_change(state.lam[k], work.step[slot], problem.beta[k]))
+    for pos in range(working.size):
+        k = working.coords[pos]
+        promised += (newton.model.slope[pos] * newton.model.step[pos]
+                     + penalty_change(state.lam[k], newton.model.step[pos], problem.beta[k]))
     if not promised < 0.0:
         return 0.0
-    change = objective_change(problem, state, work, length)
+    change = objective_change(problem, state, working, newton, length)
     while length < 1024.0 and change < 0.55 * promised and promised < -rounding:
-        further = objective_change(problem, state, work, 2.0 * length)
+        further = objective_change(problem, state, working, newton, 2.0 * length)
         if not further < change:
             return length
         length *= 2.0
@@ -124,96 +134,68 @@ cdef double search_line(const problem_t* problem, state_t* state, workset_t* wor
         if change <= 1e-2 * length * promised + rounding:
             return length
         length *= 0.5
-        change = objective_change(problem, state, work, length)
+        change = objective_change(problem, state, working, newton, length)
     return 0.0
 
 
-cdef void take_step(const problem_t* problem, state_t* state, workset_t* work, double length) noexcept nogil:
-    cdef ptr_t slot, cell
+cdef void take_step(const problem_t* problem, state_t* state, const working_set_t* working, const double* step,
+                    double length) noexcept nogil:
+    cdef ptr_t pos, cell
     for cell in range(problem.n_blocks * problem.X.n_rows):
-        state.score[cell] += length * state.slope[cell]
-    for slot in range(work.size):
-        state.lam[work.coords[slot]] += length * work.step[slot]
-    state.counters.updates += work.size
+        state.score[cell] += length * state.direction_score[cell]
+    for pos in range(working.size):
+        state.lam[working.coords[pos]] += length * step[pos]
+    state.counters.updates += working.size
     refresh_weights(problem, state)
 
 
-cdef double slots_gap(const problem_t* problem, const state_t* state, const workset_t* work) noexcept nogil:
+cdef double estimate_gap(const problem_t* problem, const state_t* state, const working_set_t* working,
+                         const double* slope) noexcept nogil:
     """About the duality gap if these coordinates were all there are: cheap, first order, no certificate."""
-    cdef ptr_t slot, k
+    cdef ptr_t pos, k
     cdef double t = 0.0, slack = 0.0
-    for slot in range(work.size):
-        k = work.coords[slot]
+    for pos in range(working.size):
+        k = working.coords[pos]
         if problem.beta[k] > 0.0:
-            t = max(t, mixing(work.slope[slot], problem.beta[k]))
-            slack += max(problem.beta[k] * fabs(state.lam[k]) + work.slope[slot] * state.lam[k], 0.0)
+            t = max(t, needed_mixing(slope[pos], problem.beta[k]))
+            slack += max(problem.beta[k] * fabs(state.lam[k]) + slope[pos] * state.lam[k], 0.0)
     return slack + t * fabs(state.objective_zero)
 
 
-cdef void narrow(const problem_t* problem, state_t* state, workset_t* work) noexcept nogil:
-    """Keep of a working set that is too large for a Hessian the coordinates that miss their interval by most of its
-    width: where columns are nearly alike, steps gain little long before their constraints are met."""
-    cdef ptr_t slot, k, size = 0
-    cdef double pull, threshold
-    cdef pair_t moments
-    for slot in range(work.size):
-        k = work.coords[slot]
-        moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
-        pull = violation(moments.first - problem.emp_mean[k], problem.beta[k], state.lam[k])
-        work.slope[slot] = work.step[slot] = pull / problem.beta[k] if problem.beta[k] > 0.0 else INFINITY
-    threshold = kth_largest(work.step, work.size, MAX_NEWTON - 1)
-    for slot in range(work.size):
-        if work.slope[slot] >= threshold and size < MAX_NEWTON:
-            work.coords[size] = work.coords[slot]
-            size += 1
-    work.size = size
+cdef int newton_steps(const problem_t* problem, state_t* state, const options_t* options, working_set_t* working,
+                      newton_t* newton, double target, double precision) noexcept nogil:
+    """Newton steps on the working set with one Hessian: returns their number, or -1 if out of memory.
 
-
-cdef void keep_moved(const problem_t* problem, const state_t* state, workset_t* work) noexcept nogil:
-    """Leave coordinates to the next pricing that the sweeps have left at zero: most of them would stay there, and a
-    Hessian costs the square of their number."""
-    cdef ptr_t slot, k, size = 0
-    for slot in range(work.size):
-        k = work.coords[slot]
-        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
-            work.coords[size] = k
-            size += 1
-    work.size = size
-
-
-cdef int newton_steps(const problem_t* problem, state_t* state, workset_t* work, double target,
-                      double precision) noexcept nogil:
-    """Newton steps on the working set with one Hessian: how many, or -1 if out of memory.
-
-    The Hessian is that of the first step: where it no longer fits, a step gains little, and that is the end.
-    The scores must be exact on entry, and are on exit.
+    The Hessian is that of the first step. The steps end when it no longer fits: when a step gains little. The scores
+    must be exact on entry, and are on exit.
     """
     cdef bint coupled = not problem.pooled and problem.n_blocks > 1
+    cdef quadratic_t* model = &newton.model
     cdef int n_steps
     cdef double length, gap = INFINITY, last
-    if work.size == 0:
+    if working.size == 0:
         return 0
-    if not reserve_vectors(work, work.size):
+    if working.size > options.max_hessian_size:
+        keep_worst(problem, state, working, options.max_hessian_size)
+    if not (reserve_vectors(model, working.size) and reserve_active(&newton.factor, working.size)):
         return -1
-    if work.size > MAX_NEWTON:
-        narrow(problem, state, work)
-    if count_entries(problem, work) <= FEW_ENTRIES:
-        target, precision = 0.0, EXACT
-    if not form_hessian(problem, state, work, coupled, precision):
+    if count_entries(problem, working) <= options.few_entries:
+        target, precision = 0.0, options.exact_precision
+    if not form_hessian(problem, state, options, working, &newton.entries, model, coupled, precision):
         return -1
-    work.n_factored = 0
-    for n_steps in range(MAX_STEPS):
+    newton.factor.n_factored = 0
+    for n_steps in range(options.max_hessian_steps):
         if state.stopped:
             break
-        minimise_model(problem, state, work, precision)
-        direction_slope(problem, state, work.size, work.coords, work.step)
-        length = search_line(problem, state, work)
+        minimise_model(problem, state, options, working, model, &newton.factor, precision)
+        direction_scores(problem, state, working.size, working.coords, model.step)
+        length = search_line(problem, state, working, newton)
         if length == 0.0:
             return n_steps
-        take_step(problem, state, work, length)
-        form_slope(problem, state, work)
+        take_step(problem, state, working, model.step, length)
+        form_slope(problem, state, working, model)
         last = gap
-        gap = slots_gap(problem, state, work)
+        gap = estimate_gap(problem, state, working, model.slope)
         if gap <= target or gap > 0.3 * last:
             return n_steps + 1
-    return MAX_STEPS
+    return options.max_hessian_steps

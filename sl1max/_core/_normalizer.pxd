@@ -1,4 +1,3 @@
-"""Where a Z lives: what runs per coordinate, and declarations of `_normalizer.pyx`."""
 from libc.math cimport fabs
 
 from sl1max._core._column cimport (
@@ -10,14 +9,14 @@ from sl1max._core._types cimport column_t, pair_t, problem_t, ptr_t, state_t
 
 cdef extern from *:
     """
-    /* Weights start in (0, 1]; after steps worth exp(300) they are refreshed, long before exp overflows at 709. */
-    #define SL1MAX_MAX_WANDER 300.0
+    /* Weights start in (0, 1]; they are refreshed before steps change one by exp(300): exp overflows at 709. */
+    #define SL1MAX_MAX_CHANGE 300.0
     """
-    const double MAX_WANDER "SL1MAX_MAX_WANDER"
+    const double MAX_CHANGE "SL1MAX_MAX_CHANGE"
 
 
 cdef inline bint interrupted(state_t* state) noexcept nogil:
-    """Ask the owner, now and then, whether to go on."""
+    """Ask the owner, now and then, whether to stop."""
     if state.counters.nonzeros >= state.next_poll:
         state.next_poll = state.counters.nonzeros + 20_000_000
         state.stopped |= state.poll(state.owner)
@@ -55,30 +54,31 @@ cdef inline pair_t coordinate_moments(const problem_t* problem, state_t* state, 
 
 
 cdef inline void apply_step(const problem_t* problem, state_t* state, ptr_t c, ptr_t j, double delta) noexcept nogil:
-    """lam[c, j] += delta, and the weights and Zs along the column; the scores are left behind."""
+    """lam[c, j] += delta, and the weights and Zs along the column; the scores are not updated."""
     cdef column_t column = walk(problem, state, j)
     cdef double* weight = state.weight + c * problem.X.n_rows
     state.lam[c * problem.n_coords + j] += delta
     state.counters.updates += 1
     if not state.normalised:
-        state.wander += fabs(delta) * problem.extent[j]
-    if state.wander > MAX_WANDER:
+        state.change_bound += fabs(delta) * problem.extent[j]
+    if state.change_bound > MAX_CHANGE:
         refresh_normalizer(problem, state)
         return
     if problem.pooled:
         state.z[0] += column_scale(column, delta, weight)
         state.inv_z[0] = 1.0 / state.z[0]
         state.largest_z = max(state.largest_z, state.z[0])
-        state.dirty |= state.z[0] < MIN_Z * state.largest_z
+        state.lost_digits |= state.z[0] < MIN_Z * state.largest_z
     elif state.normalised:
         column_tilt(column, delta, weight)
     else:
-        state.dirty |= column_scale_each(column, delta, weight, state.z, state.inv_z)
-    if state.dirty:
+        state.lost_digits |= column_scale_each(column, delta, weight, state.z, state.inv_z)
+    if state.lost_digits:
         refresh_normalizer(problem, state)
 
 
 cdef void normalise_cells(const problem_t* problem, state_t* state) noexcept nogil
-cdef void block_flow(const problem_t* problem, const state_t* state, ptr_t c, double* flow_out) noexcept nogil
-cdef void cell_curvature(const problem_t* problem, const state_t* state, ptr_t c, ptr_t d, double* out) noexcept nogil
-cdef void center_slope(const problem_t* problem, state_t* state) noexcept nogil
+cdef void fill_cell_mass(const problem_t* problem, const state_t* state, ptr_t c, double* out) noexcept nogil
+cdef void fill_cell_curvature(const problem_t* problem, const state_t* state, ptr_t c, ptr_t d,
+                              double* out) noexcept nogil
+cdef void center_direction(const problem_t* problem, state_t* state) noexcept nogil

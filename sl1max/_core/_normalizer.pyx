@@ -1,8 +1,7 @@
-"""Where a Z lives: refresh from scratch, one step in place, log-likelihood, probabilities.
+"""The normalisers: computed from the scores, updated by single steps; objective, probabilities, moments.
 
-The implementation is all about normalisation (the paper, section 5), and this is the seam: one Z for all cells
-(pooled), or one per example. Everything above asks for moments of a column, applies a step, or reads the flow of
-a block, and does not know which it is.
+There is one Z for all cells (pooled), or one per example (the paper, section 5). Other modules ask for moments of a
+column, apply a step, or read the probability mass of a block, and need not distinguish the two cases.
 """
 from libc.math cimport INFINITY, fabs, log
 
@@ -12,13 +11,13 @@ from sl1max._core._types cimport problem_t, ptr_t, state_t
 
 
 cdef void refresh_scores(const problem_t* problem, state_t* state) noexcept nogil:
-    """score = offset + X @ lam, from nothing."""
+    """score = offset + X @ lam, computed from scratch."""
     cdef ptr_t m = problem.X.n_rows, c, place, k
     for c in range(problem.n_blocks * m):
         state.score[c] = 0.0 if problem.offset == NULL else problem.offset[c]
     for c in range(problem.n_blocks):
-        for place in range(problem.live_start[c], problem.live_start[c + 1]):
-            k = problem.live[place]
+        for place in range(problem.included_start[c], problem.included_start[c + 1]):
+            k = problem.included[place]
             if state.lam[k] != 0.0:
                 column_axpy(walk(problem, state, k - c * problem.n_coords), state.lam[k], state.score + c * m)
 
@@ -77,8 +76,8 @@ cdef void refresh_weights(const problem_t* problem, state_t* state) noexcept nog
         refresh_weights_pooled(problem, state)
     else:
         refresh_weights_each(problem, state)
-    state.wander = 0.0
-    state.dirty = False
+    state.change_bound = 0.0
+    state.lost_digits = False
     state.normalised = False
 
 
@@ -102,16 +101,16 @@ cdef double objective(const problem_t* problem, const state_t* state) noexcept n
     """L^beta_p~: log Z - lam . p~ + beta . |lam|"""
     cdef double linear = 0.0
     cdef ptr_t place, k
-    for place in range(problem.live_start[problem.n_blocks]):
-        k = problem.live[place]
+    for place in range(problem.included_start[problem.n_blocks]):
+        k = problem.included[place]
         if state.lam[k] != 0.0:
             linear += problem.beta[k] * fabs(state.lam[k]) - state.lam[k] * problem.emp_mean[k]
     return log_z(problem, state) + linear
 
 
 cdef void normalise_cells(const problem_t* problem, state_t* state) noexcept nogil:
-    """Make every z one, where a cell has but its reference beside it: then weight is q, and a step need touch nothing
-    else. The reference's own weight is gone until the next refresh."""
+    """Make every z one, where each example has one cell and its reference: then weight is q, and a step changes
+    nothing else. The weight of the reference is not known until the next refresh."""
     cdef ptr_t i
     for i in range(problem.X.n_rows):
         state.weight[i] *= state.inv_z[i]
@@ -119,39 +118,40 @@ cdef void normalise_cells(const problem_t* problem, state_t* state) noexcept nog
     state.normalised = True
 
 
-cdef void block_flow(const problem_t* problem, const state_t* state, ptr_t c, double* flow_out) noexcept nogil:
+cdef void fill_cell_mass(const problem_t* problem, const state_t* state, ptr_t c, double* out) noexcept nogil:
     """Probability mass of every cell of block c: u_i q_i(c), or q(x_i, c)."""
     cdef const double* weight = state.weight + c * problem.X.n_rows
     cdef ptr_t i
     if problem.pooled:
         for i in range(problem.X.n_rows):
-            flow_out[i] = weight[i] * state.inv_z[0]
+            out[i] = weight[i] * state.inv_z[0]
     else:
         for i in range(problem.X.n_rows):
-            flow_out[i] = problem.mass[i] * (weight[i] * state.inv_z[i])
+            out[i] = problem.mass[i] * (weight[i] * state.inv_z[i])
 
 
-cdef void cell_curvature(const problem_t* problem, const state_t* state, ptr_t c, ptr_t d, double* out) noexcept nogil:
-    """Second derivative of the loss by the scores of an example's cells in blocks c and d, less W_a W_b."""
+cdef void fill_cell_curvature(const problem_t* problem, const state_t* state, ptr_t c, ptr_t d,
+                              double* out) noexcept nogil:
+    """Second derivative of the loss in the scores of an example's cells in blocks c and d, without W_a W_b."""
     cdef ptr_t m = problem.X.n_rows, i
-    block_flow(problem, state, c, out)
+    fill_cell_mass(problem, state, c, out)
     if not problem.pooled:
         for i in range(m):
             out[i] *= (1.0 if c == d else 0.0) - state.weight[d * m + i] * state.inv_z[i]
 
 
-cdef void center_slope(const problem_t* problem, state_t* state) noexcept nogil:
-    """lift = mean of slope under q, for every normaliser."""
-    # pooled: lift = (q * slope).sum(); else lift = (q * slope).sum(axis=0), the reference cell having slope 0
+cdef void center_direction(const problem_t* problem, state_t* state) noexcept nogil:
+    """direction_mean = mean of direction_score under q, for every normaliser; the reference cell has score 0."""
+    # pooled: (q * direction_score).sum(); else (q * direction_score).sum(axis=0)
     cdef ptr_t m = problem.X.n_rows, c, i
     cdef double total = 0.0
     if problem.pooled:
         for c in range(problem.n_blocks * m):
-            total += state.weight[c] * state.slope[c]
-        state.lift[0] = total * state.inv_z[0]
+            total += state.weight[c] * state.direction_score[c]
+        state.direction_mean[0] = total * state.inv_z[0]
         return
     for i in range(m):
-        state.lift[i] = 0.0
+        state.direction_mean[i] = 0.0
     for c in range(problem.n_blocks):
         for i in range(m):
-            state.lift[i] += state.weight[c * m + i] * state.inv_z[i] * state.slope[c * m + i]
+            state.direction_mean[i] += state.weight[c * m + i] * state.inv_z[i] * state.direction_score[c * m + i]

@@ -5,11 +5,12 @@ from libc.string cimport memset
 
 import numpy as np
 
-from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _step, _working_set
-from sl1max._core._types cimport column_t, columns_t, idx_t, problem_t, ptr_t, state_t
+from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _quadratic_model, _step, _working_set
+from sl1max._core._options import DEFAULT_OPTIONS
+from sl1max._core._types cimport column_t, columns_t, idx_t, options_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
-MAX_WANDER = _normalizer.MAX_WANDER
+MAX_CHANGE = _normalizer.MAX_CHANGE
 
 cdef enum kernel_t:
     DOT
@@ -190,12 +191,13 @@ cdef class State:
         self.weight = np.zeros((n_blocks, n_rows))
         self.z, self.inv_z, self.shift = np.zeros(n_z), np.zeros(n_z), np.zeros(n_z)
         cdef double[::1] extent = self._extent()
-        cdef ptr_t[::1] live = np.arange(n_blocks * (n_cols + 1)), live_start = np.arange(n_blocks + 1) * (n_cols + 1)
-        self.owned += (mass, offset, extent, live, live_start)
+        cdef ptr_t[::1] included = np.arange(n_blocks * (n_cols + 1))
+        cdef ptr_t[::1] included_start = np.arange(n_blocks + 1) * (n_cols + 1)
+        self.owned += (mass, offset, extent, included, included_start)
         self.problem.n_blocks = n_blocks
         self.problem.n_coords = n_cols + 1
-        self.problem.live = &live[0]
-        self.problem.live_start = &live_start[0]
+        self.problem.included = &included[0]
+        self.problem.included_start = &included_start[0]
         self.problem.pooled = pooled
         self.problem.reference = reference
         self.problem.common_mass = mass[0] if np.ptp(mass) == 0.0 else 0.0
@@ -256,41 +258,50 @@ cdef class State:
         moments = _normalizer.coordinate_moments(&self.problem, &self.state, c, j)
         return moments.first, moments.second
 
-    def flow(self, ptr_t c):
-        cdef double[::1] flow = np.empty(self.problem.X.n_rows)
-        _normalizer.block_flow(&self.problem, &self.state, c, &flow[0])
-        return np.asarray(flow)
+    def cell_mass(self, ptr_t c):
+        """Probability mass of the cells of a block."""
+        cdef double[::1] mass = np.empty(self.problem.X.n_rows)
+        _normalizer.fill_cell_mass(&self.problem, &self.state, c, &mass[0])
+        return np.asarray(mass)
 
     def hessian(self, const ptr_t[::1] coords, double precision, ptr_t n=1):
         """The Hessian at the given coordinates, ascending, formed n times over; empirical means count as zero."""
         cdef ptr_t size = coords.shape[0], m = self.problem.X.n_rows, k, _repeat
         cdef bint coupled = not self.problem.pooled and self.problem.n_blocks > 1
-        cdef _working_set.workset_t work
-        cdef double[::1] flow = np.empty(m), emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
+        cdef _working_set.working_set_t working
+        cdef _hessian.entries_t entries
+        cdef _quadratic_model.quadratic_t model
+        cdef options_t options = vars(DEFAULT_OPTIONS)
+        cdef double[::1] emp_mean = np.zeros(self.problem.n_blocks * self.problem.n_coords)
+        cdef double[::1] row_curvature = np.empty(m), cell_curvature = np.empty(m)
         cdef ptr_t[::1] own = np.array(coords)
         cdef idx_t[::1] row_start = np.empty(m + 1, np.int32), row_end = np.empty(m, np.int32)
-        cdef unsigned char[::1] partial = np.empty(m, np.uint8)
+        cdef unsigned char[::1] is_partial = np.empty(m, np.uint8)
         cdef double[:, ::1] hessian = np.empty((size, size))
-        memset(&work, 0, sizeof(work))
-        work.coords, work.row_start, work.row_end, work.partial = &own[0], &row_start[0], &row_end[0], &partial[0]
-        self.state.flow = &flow[0]
+        memset(&working, 0, sizeof(working))
+        memset(&entries, 0, sizeof(entries))
+        memset(&model, 0, sizeof(model))
+        working.coords, working.size = &own[0], size
+        entries.row_start, entries.row_end, entries.is_partial = &row_start[0], &row_end[0], &is_partial[0]
+        entries.row_curvature, entries.cell_curvature = &row_curvature[0], &cell_curvature[0]
         self.problem.emp_mean = &emp_mean[0]
-        work.size = size
-        cdef bint done = _working_set.reserve_vectors(&work, size)
+        cdef bint done = _quadratic_model.reserve_vectors(&model, size)
         with nogil:
             for _repeat in range(n):
-                done = done and _hessian.form_hessian(&self.problem, &self.state, &work, coupled, precision)
+                done = done and _hessian.form_hessian(
+                    &self.problem, &self.state, &options, &working, &entries, &model, coupled, precision)
         if not done:
             raise MemoryError
         for k in range(size * size):
-            hessian[k // size, k % size] = _working_set.hessian_at(&work, k // size, k % size)
-        _working_set.release(&work)
+            hessian[k // size, k % size] = _quadratic_model.hessian_at(&model, k // size, k % size)
+        _hessian.release_entries(&entries)
+        _quadratic_model.release_model(&model)
         return np.asarray(hessian)
 
     def log_z(self):
         return _normalizer.log_z(&self.problem, &self.state)
 
-    wander = property(lambda self: (<State> self).state.wander)
+    change_bound = property(lambda self: (<State> self).state.change_bound)
     counters = property(lambda self: dict((<State> self).state.counters))
 
     def walk_all(self, kernel, ptr_t n):

@@ -1,15 +1,15 @@
-"""The paper's algorithm: the one coordinate of greatest guaranteed decrease, again and again.
+"""The paper's algorithm: in each step, update the coordinate of greatest guaranteed decrease.
 
-Full pricing looks at every coordinate before each step. Partial pricing keeps a list of the best, prices only those
-afresh, and looks at all again when the list's best has fallen below half of what the best of all promised last time:
-every step has its guaranteed decrease, and none is taken for the last before all were looked at. (A proof that the list
-still holds the best of all, from the probability mass moved since, was tried: it holds too rarely to pay, since the
-first steps move far more mass than a rare feature has.)
+Full pricing computes the decrease of every coordinate before each step. Partial pricing does so for a list of the best
+coordinates, and for all when the best of the list falls below half of the best at the last full pricing: every step has
+its guaranteed decrease, and the algorithm ends only after a full pricing. (A proof that the list still contains the
+best of all, from the probability mass moved since, was tried: it rarely holds, since the first steps move far more mass
+than a rare feature has.)
 """
 from libc.math cimport INFINITY
 
 from sl1max._core._column cimport column_dot
-from sl1max._core._normalizer cimport apply_step, block_flow, coordinate_moments, interrupted, walk
+from sl1max._core._normalizer cimport apply_step, coordinate_moments, fill_cell_mass, interrupted, walk
 from sl1max._core._step cimport paper_step, step_t
 from sl1max._core._types cimport problem_t, ptr_t, state_t
 from sl1max._core._working_set cimport kth_largest
@@ -17,23 +17,23 @@ from sl1max._core._working_set cimport kth_largest
 
 cdef inline void consider(const problem_t* problem, const state_t* state, ptr_t k, double mean,
                           choice_t* best) noexcept nogil:
-    """best = the better of best and coordinate k, whose model mean is given; ties stay with the first."""
+    """best = the better of best and coordinate k, whose model mean is given; the first of equals."""
     cdef step_t step = paper_step(problem.emp_mean[k], mean, problem.beta[k], state.lam[k])
     if step.gain > best.gain:
         best.coord, best.delta, best.gain = k, step.delta, step.gain
 
 
-cdef choice_t price_everything(const problem_t* problem, state_t* state, prices_t* prices) noexcept nogil:
+cdef choice_t price_all(const problem_t* problem, state_t* state, prices_t* prices) noexcept nogil:
     cdef ptr_t c, j, k
     cdef choice_t best, own
     best.coord, best.delta, best.gain = -1, 0.0, 0.0
     for c in range(problem.n_blocks):
-        block_flow(problem, state, c, state.flow)
+        fill_cell_mass(problem, state, c, state.cell_mass)
         for j in range(problem.n_coords):
             k = c * problem.n_coords + j
             own.coord, own.delta, own.gain = -1, 0.0, 0.0
             if problem.beta[k] < INFINITY:
-                consider(problem, state, k, column_dot(walk(problem, state, j), state.flow), &own)
+                consider(problem, state, k, column_dot(walk(problem, state, j), state.cell_mass), &own)
             prices.gain[k] = own.gain
             if own.gain > best.gain:
                 best = own
@@ -71,13 +71,13 @@ cdef choice_t best_candidate(const problem_t* problem, state_t* state, const pri
 
 
 cdef choice_t sequential_step(const problem_t* problem, state_t* state, prices_t* prices, bint full) noexcept nogil:
-    """Find the coordinate and take its step; coord -1 if none has anything to gain."""
+    """Choose a coordinate and take its step; coord -1 if no step decreases the objective."""
     cdef choice_t choice
     choice.coord = -1
     if not full and prices.n_candidates > 0:
         choice = best_candidate(problem, state, prices)
     if choice.coord < 0:
-        choice = price_everything(problem, state, prices)
+        choice = price_all(problem, state, prices)
         if not full:
             choose_candidates(problem, prices)
     if choice.coord >= 0 and not state.stopped:

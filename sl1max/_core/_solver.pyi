@@ -1,5 +1,7 @@
 import numpy as np
 
+from sl1max._core._options import SolverOptions
+
 class Columns:
     low: np.ndarray
     high: np.ndarray
@@ -71,6 +73,7 @@ class Solver:
         warm_start: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None,
         objective_zero: float | None = None,
         tight: bool = True,
+        options: SolverOptions | None = None,
     ) -> None: ...
     def certificate_flow(self) -> np.ndarray: ...
     def dual_gap_at(self, t: float) -> float: ...

@@ -22,26 +22,18 @@ from sl1max._core._certificate cimport certify, dual_t, duality_gap, tighten
 from sl1max._core._column cimport (
     column_axpy, column_dot, column_moments_pooled, get_column, row_axpy, transpose_rows,
 )
-from sl1max._core._conjugate cimport tilted_flow
+from sl1max._core._conjugate cimport fill_moved_mass
 from sl1max._core._lock cimport ExclusiveLock
-from sl1max._core._newton cimport FIRST_SWEEPS, LATER_SWEEPS, MANY_NEW, keep_moved, newton_steps, sweep
-from sl1max._core._normalizer cimport block_flow, log_z, objective, refresh_normalizer
+from sl1max._core._newton cimport newton_steps, newton_t, release_newton, sweep
+from sl1max._core._normalizer cimport fill_cell_mass, log_z, objective, refresh_normalizer
+from sl1max._core._options import DEFAULT_OPTIONS
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
-    CONVERGED, IN_USE, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, problem_t, ptr_t,
-    state_t, status_t,
+    CONVERGED, IN_USE, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, options_t, problem_t,
+    ptr_t, state_t, status_t,
 )
-from sl1max._core._working_set cimport release, select_working_set, workset_t
+from sl1max._core._working_set cimport keep_nonzero, select_working_set, working_set_t
 
-# Rows from which on a flow outgrows the caches, and prices are taken by rows. Of 938,455 rows with 17 million nonzeros
-# that is 20 ms instead of 28 when all rows differ, and next to nothing when few do.
-MANY_ROWS = 1 << 16
-# The tol from which on a tighter gap is looked for. Below it Newton steps converge so fast that the model's own gap is
-# there one round later, and then the weights are as good as the gap.
-TIGHT_TOL = 1e-5
-# And the cells: with fewer a round costs little more than the search. On the 90 topics of Reuters it took 3 to 15 % of
-# the time, on a class of SuperTags it saves rounds of seconds.
-TIGHT_CELLS = 1 << 16
 cdef double ROUNDING = 1e-13
 STATUS = {RUNNING: "running", CONVERGED: "converged", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
@@ -68,7 +60,7 @@ cdef class Columns:
         self.view.rows = NULL if indices is None or indices.shape[0] == 0 else &indices[0]
         self.view.values = NULL if values is None or values.shape[0] == 0 else &values[0]
         self._measure()
-        if n_rows >= MANY_ROWS if by_rows is None else by_rows:
+        if n_rows >= DEFAULT_OPTIONS.many_rows if by_rows is None else by_rows:
             self.index_rows()
 
     def index_rows(self):
@@ -306,7 +298,7 @@ cdef class Problem:
         """Give coordinates that need no weight an infinite beta, and list the others."""
         cdef problem_t* problem = &self.view
         cdef ptr_t n = problem.n_coords, c, j, size = 0
-        cdef ptr_t[::1] live = np.empty(problem.n_blocks * n, np.int64)
+        cdef ptr_t[::1] included = np.empty(problem.n_blocks * n, np.int64)
         cdef ptr_t[::1] start = np.zeros(problem.n_blocks + 1, np.int64)
         cdef double[:, ::1] beta = self.beta
         cdef const double[::1] low = self.columns.low
@@ -316,12 +308,12 @@ cdef class Problem:
                         low[j] >= 0.0 and is_always_met(problem, c * n + j, j)):
                     beta[c, j] = INFINITY
                 else:
-                    live[size] = c * n + j
+                    included[size] = c * n + j
                     size += 1
             start[c + 1] = size
-        self.owned += (live, start)
-        problem.live = &live[0]
-        problem.live_start = &start[0]
+        self.owned += (included, start)
+        problem.included = &included[0]
+        problem.included_start = &start[0]
 
 
 cdef inline bint cannot_move(const problem_t* problem, ptr_t j) noexcept nogil:
@@ -362,10 +354,13 @@ cdef class Solver:
     tight : bool
         Whether to look for a tighter gap than the model's own distribution gives, unless tol is very small or a round
         costs little.
+    options : SolverOptions or None
     """
     cdef readonly Problem problem
     cdef state_t state
-    cdef workset_t work
+    cdef working_set_t working
+    cdef newton_t newton
+    cdef options_t options
     cdef dual_t dual
     cdef prices_t prices
     cdef choice_t last
@@ -380,14 +375,16 @@ cdef class Solver:
     cdef object stop, pending
 
     def __init__(self, Problem problem, *, algorithm="newton", double tol=1e-4, pricing="partial", warm_start=None,
-                 objective_zero=None, bint tight=True):
+                 objective_zero=None, bint tight=True, options=None):
         self.problem = problem
+        self.options = vars(DEFAULT_OPTIONS if options is None else options)
         self.lock = ExclusiveLock("this Solver is at work in another thread: give each thread a Solver of its own")
-        self.tight = tight and tol >= TIGHT_TOL and problem.view.n_blocks * problem.view.X.n_rows >= TIGHT_CELLS
+        self.tight = (tight and tol >= self.options.tight_tol
+                      and problem.view.n_blocks * problem.view.X.n_rows >= self.options.tight_cells)
         self.tol = tol
         self.sequential = algorithm == "sequential"
         self.full_pricing = pricing == "full"
-        self.many_rows = problem.view.X.n_rows >= MANY_ROWS
+        self.many_rows = problem.view.X.n_rows >= self.options.many_rows
         self.arrays = {}
         self._allocate()
         self.state.poll = poll_owner
@@ -400,7 +397,7 @@ cdef class Solver:
             self._load(*warm_start)
 
     def __dealloc__(self):
-        release(&self.work)
+        release_newton(&self.newton)
 
     cdef double* _array(self, name, ptr_t size):
         """Zeros; those of an earlier call where the size is the same."""
@@ -425,37 +422,41 @@ cdef class Solver:
         self.state.gradient = self._array("gradient", n_all)
         self.state.score = self._array("score", n_cells)
         self.state.weight = self._array("weight", n_cells)
-        self.state.slope = self._array("slope", n_cells)
+        self.state.direction_score = self._array("direction_score", n_cells)
         self.state.z = self._array("z", n_z)
         self.state.inv_z = self._array("inv_z", n_z)
         self.state.shift = self._array("shift", n_z)
-        self.state.lift = self._array("lift", n_z)
-        self.state.flow = self._array("flow", m)
-        self.work.priority = self._array("priority", n_all)
-        self.work.ranked = self._array("ranked", n_all)
-        self.work.coords = self._index("coords", np.zeros(n_all, np.int64))
+        self.state.direction_mean = self._array("direction_mean", n_z)
+        self.state.cell_mass = self._array("cell_mass", m)
+        self.working.priority = self._array("priority", n_all)
+        self.working.ranked = self._array("ranked", n_all)
+        self.working.coords = self._index("coords", np.zeros(n_all, np.int64))
         cdef idx_t[::1] order = np.zeros(n_all, np.int32)
         self.arrays["order"] = order
-        self.work.order = &order[0]
-        self.work.seed = 0
+        self.working.order = &order[0]
+        self.working.seed = 0
         cdef idx_t[::1] row_start = np.zeros(m + 1, np.int32), row_end = np.zeros(m, np.int32)
         self.arrays["row_start"], self.arrays["row_end"] = row_start, row_end
-        self.work.row_start, self.work.row_end = &row_start[0], &row_end[0]
-        cdef unsigned char[::1] partial = np.zeros(m, np.uint8)
-        self.arrays["partial"] = partial
-        self.work.partial = &partial[0]
+        self.newton.entries.row_start, self.newton.entries.row_end = &row_start[0], &row_end[0]
+        cdef unsigned char[::1] is_partial = np.zeros(m, np.uint8)
+        self.arrays["is_partial"] = is_partial
+        self.newton.entries.is_partial = &is_partial[0]
+        self.newton.entries.row_curvature = self._array("row_curvature", m)
+        self.newton.entries.cell_curvature = self._array("cell_curvature", m)
+        self.newton.z_growth = self._array("z_growth", 1 if problem.pooled else m)
+        self.newton.z_moved = self._array("z_moved", 1 if problem.pooled else m)
         if self.sequential:
             self.prices.gain = self._array("gain", n_all)
-            self.prices.ranked = self.work.ranked
+            self.prices.ranked = self.working.ranked
             self.prices.candidates = self._index("candidates", np.zeros(n_all, np.int64))
             self.prices.n_candidates = 0
             self.last.coord = -1
         free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
         self.dual.failed = INFINITY
-        self.dual.tilt = self._array("tilt", n_all)
-        self.dual.curvature = self._array("curvature", n_all)
-        self.dual.mean = self._array("mean", n_all)
-        self.dual.bend = self._array("bend", m)
+        self.dual.correction = self._array("correction", n_all)
+        self.dual.curvature = self._array("violator_curvature", n_all)
+        self.dual.mean = self._array("violator_mean", n_all)
+        self.dual.cell_curvature = self._array("dual_curvature", m)
         self.dual.violators = self._index("violators", np.zeros(n_all, np.int64))
         self.dual.free.size = free.size
         self.dual.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
@@ -473,18 +474,18 @@ cdef class Solver:
         cdef ptr_t c, k
         cdef int _steps
         prior = self.problem.emp_mean[:, -1]
-        self.work.size = 0
+        self.working.size = 0
         for c in range(problem.n_blocks):
             k = c * problem.n_coords + problem.X.n_cols
             if problem.beta[k] == 0.0:
                 self.state.lam[k] = np.log(prior[c]) - (np.log1p(-prior[c]) if problem.reference > 0.0 else 0.0)
-                self.work.coords[self.work.size] = k
-                self.work.size += 1
+                self.working.coords[self.working.size] = k
+                self.working.size += 1
         refresh_normalizer(problem, &self.state)
         self.state.objective_zero = objective(problem, &self.state)
-        if self.work.size > 0 and problem.offset != NULL:
+        if self.working.size > 0 and problem.offset != NULL:
             for _steps in range(20):
-                if newton_steps(problem, &self.state, &self.work, 0.0, 1e-6) <= 0:
+                if newton_steps(problem, &self.state, &self.options, &self.working, &self.newton, 0.0, 1e-6) <= 0:
                     break
             self.state.objective_zero = objective(problem, &self.state)
 
@@ -569,10 +570,11 @@ cdef class Solver:
     cdef status_t run_newton(self, ptr_t n_rounds) noexcept nogil:
         cdef problem_t* problem = &self.problem.view
         cdef state_t* state = &self.state
-        cdef workset_t* work = &self.work
-        cdef double target = self.tol * fabs(state.objective_zero), before, novelty, precision
+        cdef working_set_t* working = &self.working
+        cdef const options_t* options = &self.options
+        cdef double target = self.tol * fabs(state.objective_zero), before, violator_ratio, precision
         cdef ptr_t n
-        cdef int n_steps
+        cdef int n_steps, n_sweeps
         cdef bint again
         for n in range(n_rounds + 1):
             if not self.evaluated:
@@ -584,7 +586,7 @@ cdef class Solver:
             if n == n_rounds:
                 return RUNNING
             before = state.objective
-            novelty = select_working_set(problem, state, work)
+            violator_ratio = select_working_set(problem, state, options, working)
             self.evaluated = self.exact = False
             state.n_iter += 1
             # Under dense columns every step moves every row: beside a Hessian sweeps cost much, and solving the Newton
@@ -593,18 +595,20 @@ cdef class Solver:
             if problem.X.indptr != NULL:
                 # Newcomers change what the others are worth: where there are many, they come before the next Hessian,
                 # unless a look at all rows costs as much.
-                again = (novelty > 1.0 and state.n_iter <= 10) or (
-                    self.polished and novelty > MANY_NEW and not self.many_rows)
-                sweep(problem, state, work, FIRST_SWEEPS if again or novelty > 0.3 else LATER_SWEEPS)
+                again = (violator_ratio > 1.0 and state.n_iter <= 10) or (
+                    self.polished and violator_ratio > options.many_violators and not self.many_rows)
+                n_sweeps = options.first_sweeps if again or violator_ratio > 0.3 else options.later_sweeps
+                sweep(problem, state, working, n_sweeps)
                 self.polished = not again
                 if again:
                     continue
                 refresh_normalizer(problem, state)
                 # A Newton system is worth solving well once the working set hardly changes.
-                precision = min(max(0.03 * novelty, 1e-4), 0.1)
-                keep_moved(problem, state, work)
+                precision = min(max(0.03 * violator_ratio, 1e-4), 0.1)
+                keep_nonzero(problem, state, working)
             # What is outside the working set is known to the last gap only: no use to go far below it inside.
-            n_steps = newton_steps(problem, state, work, 0.3 * max(target, state.dual_gap), precision)
+            n_steps = newton_steps(problem, state, options, working, &self.newton,
+                                   0.3 * max(target, state.dual_gap), precision)
             if n_steps < 0:
                 return OUT_OF_MEMORY
             # Dense columns never sweep: without a refresh now and then their scores would gather rounding errors.
@@ -693,8 +697,8 @@ cdef class Solver:
             if not self.evaluated:
                 self.evaluate()
             for c in range(problem.n_blocks):
-                tilted_flow(problem, &self.state, c, 1.0)
-                memcpy(&flow[c, 0], self.state.flow, problem.X.n_rows * sizeof(double))
+                fill_moved_mass(problem, &self.state, c, 1.0)
+                memcpy(&flow[c, 0], self.state.cell_mass, problem.X.n_rows * sizeof(double))
         return np.asarray(flow)
 
     def dual_gap_at(self, double t):
@@ -710,9 +714,9 @@ cdef class Solver:
         with self.lock, nogil:
             refresh_normalizer(problem, &self.state)
             for c in range(problem.n_blocks):
-                block_flow(problem, &self.state, c, self.state.flow)
+                fill_cell_mass(problem, &self.state, c, self.state.cell_mass)
                 for j in range(problem.X.n_cols):
-                    mean[c, j] = column_dot(get_column(&problem.X, j), self.state.flow)
+                    mean[c, j] = column_dot(get_column(&problem.X, j), self.state.cell_mass)
         return np.asarray(mean)
 
 

@@ -128,3 +128,8 @@ cdef inline double minimise_quadratic(double slope, double curvature, double bet
     if slope - beta > curvature * lam:
         return -(slope - beta) / curvature
     return -lam
+
+
+cdef inline double needed_mixing(double gradient, double beta) noexcept nogil:
+    """Smallest t with (1 - t) |gradient| <= beta, for a penalised coordinate."""
+    return 1.0 - beta / fabs(gradient) if fabs(gradient) > beta else 0.0

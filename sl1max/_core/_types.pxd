@@ -52,12 +52,37 @@ cdef struct problem_t:
     const double* offset        # (n_blocks, n_samples) or NULL
     const double* emp_mean      # (n_blocks, n_coords)
     const double* beta          # (n_blocks, n_coords)
-    const ptr_t* live           # the coordinates that are not left out, ascending, so block by block
-    const ptr_t* live_start     # (n_blocks + 1,) where in live each block begins
+    const ptr_t* included       # the coordinates that are not left out, ascending, so block by block
+    const ptr_t* included_start  # (n_blocks + 1,) where in included each block begins
     const double* reach         # (n_coords,) R of bound (c): pooled, the range of the column; else its extent
     const double* extent        # (n_coords,) largest absolute value of the column
     const double* rms           # (n_coords,) root mean square of the column
     bint exact_bound            # binary columns under one Z: the paper's bound is exact
+
+
+cdef struct options_t:
+    # Tuning constants: the fields of SolverOptions in _options.py that the compiled solver uses; see there.
+    ptr_t many_rows
+    double tight_tol
+    ptr_t tight_cells
+    ptr_t min_violators
+    int first_sweeps
+    int later_sweeps
+    double many_violators
+    ptr_t few_entries
+    ptr_t max_hessian_size
+    int max_hessian_steps
+    double max_negligible
+    double least_negligible
+    double far_gap
+    double exact_precision
+    double min_relative_gain
+    ptr_t max_model_sweeps
+    ptr_t max_large_model_sweeps
+    double factor_precision
+    ptr_t max_factors
+    double max_factor_work
+    ptr_t max_factor_size
 
 
 cdef struct counters_t:
@@ -87,13 +112,13 @@ cdef struct state_t:
     double* inv_z
     double* shift               # log Z = shift + log(z)
     double largest_z            # pooled: since the last refresh; a z far below it has lost its digits
-    double* flow                # (n_samples,) scratch: probability mass of one block, u_i q_i(c)
-    double* gradient            # (n_blocks, n_coords) model_mean - emp_mean as last priced
-    double* slope               # cells: scores of a direction in lam (the Newton step, the certificate's tilt)
-    double* lift                # per normaliser: mean of slope under q
-    double wander               # sum of |delta| extent since the last refresh: how far log weights may have moved
+    double* cell_mass           # (n_samples,) probability mass of the cells of one block, u_i q_i(c)
+    double* gradient            # (n_blocks, n_coords) p[f] - p~[f] as last priced, p that of the certificate
+    double* direction_score     # cells: scores of a direction in lam (a step, or the certificate's correction)
+    double* direction_mean      # per normaliser: mean of direction_score under q
+    double change_bound         # of log weights since the last refresh: sum of |delta| extent
     bint normalised             # a cell and its reference: every z is one, weight is q
-    bint dirty                  # digits were lost in a z: refresh before the next walk
+    bint lost_digits            # in a z: refresh before the next walk
     double objective
     double dual_gap
     double mixing               # t of the p_t that proves it

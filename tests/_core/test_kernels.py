@@ -430,7 +430,7 @@ class TestState:
     def assert_state(self, state, twin, lam, b):
         prob = twin.prob(lam, b) * (1 if twin.pooled else twin.mass)
         for c in range(twin.n_blocks):
-            assert_allclose(state.flow(c), prob[c], rtol=1e-10, atol=1e-15)
+            assert_allclose(state.cell_mass(c), prob[c], rtol=1e-10, atol=1e-15)
         assert_allclose(state.log_z(), np.sum(twin.log_z(lam, b) * (1 if twin.pooled else twin.mass)), rtol=1e-11)
 
     def test_refresh(self, normalizer, form, options):
@@ -489,11 +489,11 @@ def test_drift_of_z_after_many_updates(normalizer, form, size):
     order = rng.permutation(n_steps)  # every step and its opposite, at another time
     state = make_state(twin, lam, b, form)
     state.apply_steps(np.tile(blocks, 2)[order], np.tile(cols, 2)[order], np.concatenate([deltas, -deltas])[order])
-    assert (state.wander < 0.9 * np.abs(deltas).sum()) == (size == 0.3)
-    flow = [state.flow(c) for c in range(len(lam))]
+    assert (state.change_bound < 0.9 * np.abs(deltas).sum()) == (size == 0.3)
+    flow = [state.cell_mass(c) for c in range(len(lam))]
     log_z = state.log_z()
     state.refresh()
-    assert_allclose(flow, [state.flow(c) for c in range(len(lam))], rtol=1e-9, atol=1e-18)
+    assert_allclose(flow, [state.cell_mass(c) for c in range(len(lam))], rtol=1e-9, atol=1e-18)
     assert_allclose(log_z, state.log_z(), rtol=1e-9)
 
 
@@ -507,7 +507,7 @@ def test_long_steps_stay_finite(normalizer):
     theta = np.column_stack([lam, b])
     np.add.at(theta, (blocks, cols), deltas)
     prob = twin.prob(theta[:, :-1], theta[:, -1]) * (1 if twin.pooled else twin.mass)
-    assert_allclose([state.flow(c) for c in range(len(lam))], prob, rtol=1e-8, atol=1e-12)
+    assert_allclose([state.cell_mass(c) for c in range(len(lam))], prob, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -528,10 +528,10 @@ def test_a_z_that_shrinks_little_by_little(pooled):
     state = probes.State(column_arrays(X, "binary"), mass, np.zeros((1, 2)), pooled=pooled, offset=offset)
     zeros = np.zeros(n_steps, np.int64)
     state.apply_steps(zeros, zeros, np.full(n_steps, -1.0))
-    log_z, flow = state.log_z(), state.flow(0)
+    log_z, flow = state.log_z(), state.cell_mass(0)
     state.refresh()
     assert_allclose(log_z, state.log_z(), rtol=1e-9)
-    assert_allclose(flow, state.flow(0), rtol=1e-9)
+    assert_allclose(flow, state.cell_mass(0), rtol=1e-9)
 
 
 # --------------------------------------------------------------------------------------- benchmark doors

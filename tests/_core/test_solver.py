@@ -12,7 +12,7 @@ from problems import make_twin
 from scipy import sparse
 from strategies import NORMALIZERS, one_hot, random_data, random_twin, twins
 
-from sl1max._core import _solver
+from sl1max._core._options import SolverOptions
 from sl1max._core._solver import Columns, Problem, Solver
 
 FORMS = {"binary": "binary", "sparse": "real", "dense": "real"}
@@ -301,15 +301,15 @@ class TestRandomProblems:
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
-def test_a_tighter_gap(normalizer, monkeypatch):
+def test_a_tighter_gap(normalizer):
     """A p that is tilted along what it violates proves gaps that the model's own distribution does not; true ones."""
     n_rounds = {}
     for cells in (0, 1 << 40):
-        monkeypatch.setattr(_solver, "TIGHT_CELLS", cells)
+        options = SolverOptions(tight_cells=cells)
         n_rounds[cells] = 0
         for seed in range(4):
             twin = make_twin(normalizer, seed=seed, shape=(100, 60), values="binary", beta=0.2)
-            solver = make_solver(twin, tol=1e-3)
+            solver = make_solver(twin, tol=1e-3, options=options)
             assert solver.run(100) == "converged"
             n_rounds[cells] += solver.n_iter
             distance = solver.objective - ref.oracle(twin).objective

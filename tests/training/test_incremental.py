@@ -8,6 +8,7 @@ from strategies import random_data
 
 import sl1max
 from sl1max._core import _solver
+from sl1max._core._options import SolverOptions
 
 MODELS = [
     (distribution, label_mode)
@@ -174,7 +175,7 @@ def test_a_constant_class_comes_to_life_and_back():
 @pytest.mark.parametrize("distribution", ["conditional", "class-conditional"])
 def test_a_rare_class_among_very_many_examples(monkeypatch, distribution):
     """`sl1max.fit` solves it on the few rows that it touches: a solver that may change looks at all."""
-    monkeypatch.setattr(_solver, "MANY_ROWS", 1)
+    monkeypatch.setattr(_solver, "DEFAULT_OPTIONS", SolverOptions(many_rows=1))
     rng, X, y = make_data(n_samples=300)
     y[:] = np.where(np.arange(300) < 6, "a", "b")
     options = {"distribution": distribution, "label_mode": "independent"}
