@@ -213,7 +213,7 @@ class Family:
 
 
 class AutoClassifier(WithoutProbabilities, MaxentPredictor):
-    """Chooses learner, distribution, classes and beta by cross-validation or on given validation examples.
+    """Chooses learner, distribution, label_mode and beta by cross-validation or on given validation examples.
 
     Maximum entropy is tried with each distribution, kind of classes and beta; AdaBoost with each loss and
     number of rounds; the linear SVM with each C. The best mean score wins, the first among equals, and is
@@ -223,7 +223,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     ----------
     learners : str or list of str
         Of "maxent", "adaboost" and "svm".
-    distribution, classes : str or list of str
+    distribution, label_mode : str or list of str
         Maxent: as in `MaxentClassifier`.
     betas : array
         Maxent: gone through from the largest down.

@@ -42,7 +42,7 @@ class MaxentClassifierCV(MaxentPredictor):
         are zero to a thousandth of it.
     distribution : str or list of str
         As in `MaxentClassifier`, or several to choose from.
-    classes : str or list of str
+    label_mode : str or list of str
         As in `MaxentClassifier`, or several to choose from.
     beta_rule, fit_intercept, solver, tol, max_iter, multilabel_weighting, class_weight :
         As in `MaxentClassifier`.
