@@ -227,5 +227,5 @@ def test_similarity_of_categories_and_missing_values():
 
 def test_clamping_has_no_effect_within_the_range_of_training(fitted):
     model, X, _ = fitted
-    assert_array_equal(clamping_effect(model, X), 0)
+    assert_allclose(clamping_effect(model, X), 0, rtol=0, atol=1e-14)
     assert clamping_effect(model, X[:1] + [500, 0, 0, 0], output="logistic") > 0
