@@ -36,6 +36,7 @@ OPTIONS = {
     "on_interrupt": ("raise", "return"),
 }
 
+DEFAULT_BETA = 0.5
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
 MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
 ENTRIES_AT_ONCE = 1 << 24  # of a matrix for prediction
@@ -719,20 +720,39 @@ def _take_offset(offset, keep):
     return offset[keep]
 
 
+def read_strength(beta, C, beta_rule, n_classes, n_features):
+    """The strength of the regularisation, given as beta, as C or as neither: beta as an array, and its rule."""
+    if C is None:
+        return read_beta(DEFAULT_BETA if beta is None else beta, n_classes, n_features), beta_rule
+    if beta is not None:
+        raise ValueError("beta and C are two names of one strength, beta = 1/C: give one of them")
+    C = _read_strengths(C, n_classes, n_features, "C")
+    if not (C > 0).all():
+        raise ValueError(f"C must be positive: it is {C.min():g}")
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / C), "count"
+
+
 def read_beta(beta, n_classes, n_features, name="beta"):
     """beta as a float64 array of shape (), (n_features,) or (n_classes, n_features); inf is allowed."""
-    try:
-        beta = np.asarray(beta, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or an array of numbers") from None
-    if beta.shape not in ((), (n_features,), (n_classes, n_features)):
-        shapes = f"({n_features},) or ({n_classes}, {n_features})"
-        raise ValueError(f"{name} has shape {beta.shape}: it must be a number or an array of shape {shapes}")
+    beta = _read_strengths(beta, n_classes, n_features, name)
     if np.isnan(beta).any():
         raise ValueError(f"{name} has NaN: it must be a number >= 0, or an array of them")
     if (beta < 0).any():
         raise ValueError(f"{name} must not be negative: it is {beta.min():g}")
     return beta
+
+
+def _read_strengths(value, n_classes, n_features, name):
+    """A number, or one for each feature, or for each class and feature."""
+    try:
+        value = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number or an array of numbers") from None
+    if value.shape not in ((), (n_features,), (n_classes, n_features)):
+        shapes = f"({n_features},) or ({n_classes}, {n_features})"
+        raise ValueError(f"{name} has shape {value.shape}: it must be a number or an array of shape {shapes}")
+    return value
 
 
 def check_options(*, tol=1e-4, max_iter=None, n_jobs=None, callback=None, **named):

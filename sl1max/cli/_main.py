@@ -62,7 +62,7 @@ examples:
 examples:
   sl1max train train.svm.gz model.sl1max
   sl1max train train.svm model.sl1max --distribution joint --beta 0.3 --jobs 4
-  sl1max train train.svm model.sl1max --beta 1 --beta-rule count     (C = 1 of scikit-learn)
+  sl1max train train.svm model.sl1max --C 1     (as in scikit-learn)
   sl1max train X.npz model.sl1max --labels y.npy --holdout 0.2 --seed 1
   sl1max train train.svm model.sl1max --checkpoint train.ckpt        (again after a crash: it goes on)
   sl1max train train.svm model.sl1max --learner adaboost --n-estimators 200
@@ -259,12 +259,17 @@ CHOICES = {
 }  # fmt: skip
 
 # Options of train that belong to one learner; those of the others are named by the parameters they set.
-MAXENT_DEFAULTS = {"beta": 0.5, "tol": 1e-4, "max_iter": None, "checkpoint": None, "save_interrupted": False} | {
-    name: default for name, (default, _) in CHOICES.items()
-}
+MAXENT_DEFAULTS = {
+    "beta": None,
+    "C": None,
+    "tol": 1e-4,
+    "max_iter": None,
+    "checkpoint": None,
+    "save_interrupted": False,
+} | {name: default for name, (default, _) in CHOICES.items()}
 LEARNER_OPTIONS = {
     "adaboost": {"n_estimators": "n_estimators", "loss": "loss"},
-    "svm": {"cost": "C"},
+    "svm": {"C": "C"},
     "auto": {"folds": "cv"},
 }
 VALIDATION_OPTIONS = ("validation", "validation_labels")  # of auto, for its fit
@@ -273,7 +278,7 @@ DEFAULT_FOLDS = 5
 # What the numbers among the options must be; those that need not be given may be None.
 NUMBERS = {
     "beta": (lambda value: value >= 0, "a number >= 0"),
-    "cost": (lambda value: 0 < value < np.inf, "a positive number"),
+    "C": (lambda value: 0 < value < np.inf, "a positive number"),
     "folds": (lambda value: value >= 2, "at least 2"),
     "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
     "jobs": (lambda value: value != 0, "an integer other than 0"),
@@ -300,7 +305,6 @@ def _add_train(commands):
     )  # fmt: skip
     command.add_argument("--n-estimators", type=_positive, metavar="N", help="adaboost: rounds (500)")
     command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
-    command.add_argument("--cost", type=float, metavar="C", help="svm: C of scikit-learn's LinearSVC (1)")
     command.add_argument(
         "--folds", type=int, metavar="N", help=f"auto: folds of the cross-validation ({DEFAULT_FOLDS})"
     )
@@ -308,9 +312,11 @@ def _add_train(commands):
         "--validation", metavar="FILE", help="auto: examples to choose with, in place of cross-validation"
     )
     command.add_argument("--validation-labels", metavar="FILE", help="auto: labels of a .npz of --validation")
+    command.add_argument("--beta", type=float, help="strength of the regularisation (0.5)")
     command.add_argument(
-        "--beta", type=float, default=MAXENT_DEFAULTS["beta"], help="strength of the regularisation (0.5)"
-    )
+        "--C", type=float,
+        help="inverse strength, as in scikit-learn: beta = 1/C with --beta-rule count; svm: C of LinearSVC (1)",
+    )  # fmt: skip
     for name, (default, meaning) in CHOICES.items():
         command.add_argument(option_of(name), choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
     command.add_argument("--no-intercept", action="store_true", help="no unpenalised constant for each class")
@@ -650,14 +656,17 @@ def fit_or_part(examples, options):
 
 def check_learner_options(args):
     """Refuse options of learners other than the one asked for."""
-    owner = {option: learner for learner, options in LEARNER_OPTIONS.items() for option in options}
-    given = {option for option in owner if getattr(args, option) is not None}
-    given |= {name for name, default in MAXENT_DEFAULTS.items() if getattr(args, name) != default}
-    owner |= dict.fromkeys(VALIDATION_OPTIONS, "auto")
-    given |= {name for name in VALIDATION_OPTIONS if getattr(args, name) is not None}
+    defaults = {"maxent": MAXENT_DEFAULTS} | {
+        learner: dict.fromkeys(options) for learner, options in LEARNER_OPTIONS.items()
+    }
+    defaults["auto"] |= dict.fromkeys(VALIDATION_OPTIONS)
+    given = {name for names in defaults.values() for name, value in names.items() if getattr(args, name) != value}
     for name in sorted(given):
-        if owner.get(name, "maxent") != args.learner:
-            raise InputError(f"{option_of(name)} is for --learner {owner.get(name, 'maxent')}, not {args.learner}")
+        learners = [learner for learner, names in defaults.items() if name in names]
+        if args.learner not in learners:
+            raise InputError(f"{option_of(name)} is for --learner {' or '.join(learners)}, not {args.learner}")
+    if args.beta is not None and args.C is not None:
+        raise InputError("--beta and --C are two names of one strength, beta = 1/C: give one of them")
     if args.validation is not None and args.folds is not None:
         raise InputError("--folds is for cross-validation, which --validation takes the place of")
 

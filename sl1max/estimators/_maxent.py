@@ -26,7 +26,7 @@ from sl1max.training._path import CHECKED, split_options
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
-    "distribution", "label_mode", "beta", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
+    "distribution", "label_mode", "beta", "C", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
     "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
@@ -297,11 +297,13 @@ class MaxentClassifier(MaxentPredictor):
     label_mode : {"auto", "exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
         exclusive for a vector of labels, independent for an indicator.
-    beta : float or array of shape (n_features,) or (n_classes, n_features)
-        Strength of the regularisation. 0 means unpenalised, inf leaves the feature out.
+    beta : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Strength of the regularisation, 0.5 unless beta or C is given. 0 means unpenalised, inf leaves the feature out.
+    C : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Inverse strength, as in scikit-learn's LogisticRegression, in place of beta: the same as ``beta=1/C`` with
+        ``beta_rule="count"``, whatever ``beta_rule`` is.
     beta_rule : {"deviation", "count"}
-        How beta becomes the penalty of a weight, see `sl1max.fit`. With "count", beta is 1/C of
-        scikit-learn's LogisticRegression.
+        How beta becomes the penalty of a weight, see `sl1max.fit`.
     fit_intercept : bool
         Fit an unpenalised constant for each class.
     solver : {"auto", "sequential"}
@@ -382,7 +384,8 @@ class MaxentClassifier(MaxentPredictor):
         *,
         distribution="conditional",
         label_mode="auto",
-        beta=0.5,
+        beta=None,
+        C=None,
         beta_rule="deviation",
         fit_intercept=True,
         solver="auto",
@@ -404,6 +407,7 @@ class MaxentClassifier(MaxentPredictor):
         self.distribution = distribution
         self.label_mode = label_mode
         self.beta = beta
+        self.C = C
         self.beta_rule = beta_rule
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -473,7 +477,9 @@ class MaxentClassifier(MaxentPredictor):
 
         X, an array, a sparse matrix or `Features`, has been validated and is converted once.
         """
-        of_data, of_fit = split_options({name: getattr(self, name) for name in FIT_OPTIONS if name != "beta"})
+        of_data, of_fit = split_options(
+            {name: getattr(self, name) for name in FIT_OPTIONS if name not in ("beta", "C")}
+        )
         check_options(**{name: getattr(self, name) for name in CHECKED})
         weight = weigh_classes(self.class_weight, y, sample_weight)
         reduction = prepare(X, y, beta=1.0, sample_weight=weight, **of_data)

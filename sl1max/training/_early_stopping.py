@@ -32,7 +32,8 @@ def fit_early_stopping(
     solver="auto",
     max_iter=None,
     n_iter_no_change=10,
-    beta=0.5,
+    beta=None,
+    C=None,
     warm_start=None,
     callback=None,
     verbose=0,
@@ -52,7 +53,7 @@ def fit_early_stopping(
         Rounds without a smaller error after which training ends. It also ends at the optimum.
     max_iter : int, optional
         Most iterations of each problem over all rounds.
-    label_mode, solver, beta, warm_start, callback, verbose, **options :
+    label_mode, solver, beta, C, warm_start, callback, verbose, **options :
         As in `sl1max.fit`. A true value of the callback ends the training.
 
     Returns
@@ -88,7 +89,7 @@ def fit_early_stopping(
 
     of_data, of_fit = split_options(options | {"label_mode": label_mode, "solver": solver})
     check_options(**{name: value for name, value in (of_data | of_fit).items() if name in CHECKED})
-    reduction = prepare(X, y, beta=beta, warm_start=warm_start, **of_data)
+    reduction = prepare(X, y, beta=beta, C=C, warm_start=warm_start, **of_data)
     warn_constant(reduction.data)
     model, best, errors, n_iter = warm_start, None, [], 0
     allowed = 0  # iterations of each problem so far, at most

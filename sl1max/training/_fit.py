@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max._data.inputs import check_options, check_warm_start, read_beta, read_data
+from sl1max._data.inputs import check_options, check_warm_start, read_data, read_strength
 from sl1max._data.moments import Moments
 from sl1max._data.penalties import Penalties
 from sl1max._execution.checkpoint import Journal, fingerprint
@@ -32,7 +32,8 @@ def fit(
     *,
     distribution: str = "conditional",
     label_mode: str = "auto",
-    beta: ArrayLike = 0.5,
+    beta: ArrayLike | None = None,
+    C: ArrayLike | None = None,
     beta_rule: str = "deviation",
     fit_intercept: bool = True,
     solver: str = "auto",
@@ -62,8 +63,11 @@ def fit(
     label_mode : {"auto", "exclusive", "independent"}
         Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
         exclusive for a vector of labels, independent for an indicator.
-    beta : float or array of shape (n_features,) or (n_classes, n_features)
-        Strength of the regularisation. 0 means unpenalised, inf leaves the feature out.
+    beta : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Strength of the regularisation, 0.5 unless beta or C is given. 0 means unpenalised, inf leaves the feature out.
+    C : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Inverse strength, as in scikit-learn's LogisticRegression, in place of beta: the same as ``beta=1/C`` with
+        ``beta_rule="count"``, whatever ``beta_rule`` is.
     beta_rule : {"deviation", "count"}
         How beta becomes the penalty of a weight, m being the number of examples, or the total of their
         weights (class-conditional: those of the class). "deviation": beta sigma / sqrt(m), with sigma the
@@ -128,7 +132,7 @@ def fit(
         on_interrupt=on_interrupt,
     )  # fmt: skip
     reduction = prepare(
-        X, y, distribution=distribution, label_mode=label_mode, beta=beta, beta_rule=beta_rule,
+        X, y, distribution=distribution, label_mode=label_mode, beta=beta, C=C, beta_rule=beta_rule,
         fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
         multilabel_weighting=multilabel_weighting, warm_start=warm_start,
     )  # fmt: skip
@@ -140,8 +144,9 @@ def fit(
 
 
 def prepare(
-    X, y, *, distribution="conditional", label_mode="auto", beta=0.5, beta_rule="deviation", fit_intercept=True,
-    solver="auto", sample_weight=None, offset=None, multilabel_weighting="duplicate", warm_start=None,
+    X, y, *, distribution="conditional", label_mode="auto", beta=None, C=None, beta_rule="deviation",
+    fit_intercept=True, solver="auto", sample_weight=None, offset=None, multilabel_weighting="duplicate",
+    warm_start=None,
 ) -> Reduction:  # fmt: skip
     """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid."""
     with explaining_memory_errors():
@@ -149,7 +154,7 @@ def prepare(
             X, y, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
             solver=solver, sample_weight=sample_weight, offset=offset,
         )  # fmt: skip
-        beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
+        beta, beta_rule = read_strength(beta, C, beta_rule, len(data.classes), data.matrix.shape[1])
         if warm_start is not None:
             check_warm_start(warm_start, data, distribution)
         return reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)

@@ -23,6 +23,7 @@ from sl1max._data.inputs import (
     check_warm_start,
     read_beta,
     read_data,
+    read_strength,
 )
 from sl1max._data.moments import IN_CLASS
 from sl1max._utils.typing import Matrix
@@ -39,7 +40,7 @@ class Problem:
 
     Parameters
     ----------
-    X, y, distribution, label_mode, beta, beta_rule, fit_intercept, sample_weight, offset, multilabel_weighting :
+    X, y, distribution, label_mode, beta, C, beta_rule, fit_intercept, sample_weight, offset, multilabel_weighting :
         As in `sl1max.fit`. Examples of weight zero, or without a label, stay: a solver may give them one. So they
         count, unlike in `sl1max.fit`, where the range of a feature is taken.
 
@@ -64,7 +65,8 @@ class Problem:
         *,
         distribution: str = "conditional",
         label_mode: str = "auto",
-        beta: ArrayLike = 0.5,
+        beta: ArrayLike | None = None,
+        C: ArrayLike | None = None,
         beta_rule: str = "deviation",
         fit_intercept: bool = True,
         sample_weight: ArrayLike | None = None,
@@ -78,14 +80,14 @@ class Problem:
             multilabel_weighting=multilabel_weighting,
         )
         self._distribution = distribution
-        self._beta_rule = beta_rule
         self._fit_intercept = fit_intercept
         self._multilabel_weighting = multilabel_weighting
         self._data = read_data(
             X, y, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
             solver="auto", sample_weight=sample_weight, offset=offset, keep_all=True,
         )  # fmt: skip
-        self._beta = self._read_beta(beta)
+        n_classes, n_features = len(self._data.classes), self._data.matrix.shape[1]
+        self._beta, self._beta_rule = read_strength(beta, C, beta_rule, n_classes, n_features)
         self._y = y.copy() if hasattr(y, "copy") else y
         self._sample_weight = sample_weight
         warn_constant(self._data)

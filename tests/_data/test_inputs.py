@@ -378,7 +378,12 @@ ERRORS = {
     "beta array negative": (bad(beta=np.r_[np.ones(11), -2]), "^beta must not be negative: it is -2$"),
     "beta NaN": (bad(beta=np.nan), "^beta has NaN: it must be a number >= 0, or an array of them$"),
     "beta text": (bad(beta="strong"), "^beta must be a number or an array of numbers$"),
-    "beta None": (bad(beta=None), "^beta has NaN"),
+    "C zero": (bad(C=0), "^C must be positive: it is 0$"),
+    "C array negative": (bad(C=np.r_[np.ones(11), -2]), "^C must be positive: it is -2$"),
+    "C NaN": (bad(C=np.nan), "^C must be positive: it is nan$"),
+    "C text": (bad(C="weak"), "^C must be a number or an array of numbers$"),
+    "C shape": (bad(C=np.ones(5)), r"^C has shape \(5,\): it must be a number or an array of shape \(12,\) or"),
+    "beta and C": (bad(beta=0.5, C=2), "^beta and C are two names of one strength, beta = 1/C: give one of them$"),
     "beta shape": (
         bad(beta=np.ones(5)),
         r"^beta has shape \(5,\): it must be a number or an array of shape \(12,\) or \(3, 12\)$",

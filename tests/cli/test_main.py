@@ -125,6 +125,10 @@ def test_options_reach_fit(files, capsys):
     )  # fmt: skip
     np.testing.assert_array_equal(model.weights.toarray(), expected.weights.toarray())
     assert (model.beta, model.beta_rule, model.tol) == (2.0, "count", 1e-6)
+    report = run_json(capsys, "train", "train.svm", "again.sl1max", "--C", "4")
+    assert (report["beta"], report["beta_rule"]) == (0.25, "count")
+    args = ["train", "train.svm", "m.sl1max", "--C", "4", "--beta", "0.25"]
+    check_complaint(capsys, *args, says="--beta and --C are two names of one strength, beta = 1/C: give one of them")
 
 
 def test_holdout_is_chosen_by_the_seed(files, capsys):
@@ -345,7 +349,7 @@ def test_impossible_options(files, capsys):
         ("--jobs", "0", "error: --jobs 0 must be an integer other than 0"),
         ("--max-iter", "0", "error: --max-iter 0 must be a positive integer"),
         ("--n-features", "-1", "error: --n-features -1 must be a positive integer"),
-        ("--cost", "0", "error: --cost 0 must be a positive number"),
+        ("--C", "0", "error: --C 0 must be a positive number"),
         ("--folds", "1", "error: --folds 1 must be at least 2"),
         ("--holdout", "1", "error: --holdout 1 must be between 0 and 1"),
         ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm to train on"),
@@ -575,7 +579,7 @@ def test_adaboost(files, capsys):
 
 
 def test_svm(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "machine", "--learner", "svm", "--cost", 0.1)
+    report = run_json(capsys, "train", "train.svm", "machine", "--learner", "svm", "--C", 0.1)
     assert (report["learner"], report["objective"]) == ("svm", None)
     X, y = make_data()
     estimator = sl1max.get_learner("svm", C=0.1, random_state=0).fit(X[:60], y[:60])
@@ -649,7 +653,7 @@ def test_options_of_another_learner(files, capsys):
     for learner, option, owner in [
         ("svm", ["--beta", "0.3"], "maxent"),
         ("maxent", ["--n-estimators", "5"], "adaboost"),
-        ("auto", ["--cost", "5"], "svm"),
+        ("auto", ["--C", "5"], "maxent or svm"),
     ]:
         args = ["train", "train.svm", "other", "--learner", learner, *option]
         check_complaint(capsys, *args, says=f"{option[0]} is for --learner {owner}, not {learner}")

@@ -397,6 +397,20 @@ def test_clone():
         again.predict([[0, 1]])
 
 
+def test_C_in_place_of_beta():
+    X, y = make_data()
+    for options in ({}, {"early_stopping": True, "X_val": X, "y_val": y}):
+        stop = options.pop("early_stopping", False)
+        estimator = MaxentClassifier(C=4.0, early_stopping=stop).fit(X, y, **options)
+        other = MaxentClassifier(beta=0.25, beta_rule="count", early_stopping=stop).fit(X, y, **options)
+        np.testing.assert_array_equal(estimator.coef_, other.coef_)
+        assert (estimator.model_.beta, estimator.model_.beta_rule) == (0.25, "count")
+    search = GridSearchCV(MaxentClassifier(), {"C": [0.5, 2.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_.model_.beta == 1 / search.best_params_["C"]
+    with pytest.raises(ValueError, match=r"^beta and C are two names of one strength"):
+        MaxentClassifier(beta=0.5, C=2.0).fit(X, y)
+
+
 def test_metadata_routing():
     X, y = make_data()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)

@@ -53,7 +53,7 @@ NUMERIC = {
         "--holdout",
         "--seed",
         "--n-estimators",
-        "--cost",
+        "--C",
         "--folds",
         "--jobs",
     ),

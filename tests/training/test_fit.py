@@ -141,6 +141,19 @@ def test_count_rule_is_scikit_learns_C():
     np.testing.assert_allclose(model.objective, objective, rtol=1e-9)
 
 
+def test_C_is_the_inverse_of_beta_by_the_count_rule():
+    X, y = make_data()
+    C = np.linspace(0.5, 5, X.shape[1])
+    C[2] = np.inf
+    for given in (2.0, C, np.tile(C, (3, 1))):
+        model = sl1max.fit(X, y, C=given, beta_rule="deviation", tol=TOL)
+        assert_equal_models(model, sl1max.fit(X, y, beta=1 / np.asarray(given), beta_rule="count", tol=TOL))
+        assert model.beta_rule == "count"
+    assert sl1max.fit(X, y, C=4).beta == 0.25
+    assert sl1max.fit(X, y).beta == sl1max.fit(X, y, beta=None, C=None).beta == 0.5
+    assert sl1max.fit(X, y).beta_rule == "deviation"
+
+
 def test_indicator_of_one_column():
     X, y = make_data(n_classes=2)
     model = sl1max.fit(X, y[:, None], tol=TOL)

@@ -38,6 +38,15 @@ def assert_same_model(model, other, tol=TOL):
     assert_allclose(model.class_prior, other.class_prior, rtol=1e-12)
 
 
+def test_C_in_place_of_beta():
+    _, X, y = make_data()
+    model = run(sl1max.Solver(sl1max.Problem(X, y, C=4.0), tol=TOL))
+    assert_same_model(model, sl1max.fit(X, y, C=4.0, tol=TOL))
+    assert (model.beta, model.beta_rule) == (0.25, "count")
+    with pytest.raises(ValueError, match=r"^beta and C are two names of one strength"):
+        sl1max.Problem(X, y, beta=0.5, C=2.0)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
 class TestEveryModel:
