@@ -48,6 +48,7 @@ cdef enum:
     CONVERGED = 1           # dual_gap <= tol * objective_zero
     STALLED = 2             # floating point allows no further decrease, and the gap exceeds its target
     INTERRUPTED = 3         # the stop flag was set; further steps are possible
+    TIME_LIMIT = 4          # the same, where the stop flag was set to TIME_IS_OVER
     OK = 0
 
     OUT_OF_MEMORY = -1
@@ -64,6 +65,11 @@ cdef enum:
     BAD_OPTION = -12        # an unknown normaliser or algorithm, tol <= 0, or a negative number of steps
     FAILED = -13            # Ctrl-C while the GIL was held (Python raises it later), or an internal error
     IN_USE = -14            # another thread uses the solver; nothing was done
+
+# Values of the stop flag other than 0
+cdef enum:
+    STOP = 1                # solver_step returns INTERRUPTED
+    TIME_IS_OVER = 2        # solver_step returns TIME_LIMIT
 
 # Normalisers
 cdef enum:
@@ -115,8 +121,8 @@ cdef void solver_free(solver_handle* solver) noexcept nogil
 
 
 # solver_step makes at most n steps; n = 0 only updates objective and gap. It returns RUNNING, CONVERGED, STALLED,
-# INTERRUPTED or an error. It does not check for Ctrl-C: use a small n and call PyErr_CheckSignals between calls, or let
-# another thread set stop[0], which is read about every 20 million nonzeros. stop may be NULL.
+# INTERRUPTED, TIME_LIMIT or an error. It does not check for Ctrl-C: use a small n and call PyErr_CheckSignals between
+# calls, or let another thread set stop[0], which is read about every 20 million nonzeros. stop may be NULL.
 
 cdef int solver_step(solver_handle* solver, long long n, const int* stop) noexcept nogil
 

@@ -61,6 +61,8 @@ cdef const char* status_message(int status) noexcept nogil:
         return "stalled: no further decrease is possible in floating point, though the gap is above its target"
     if status == INTERRUPTED:
         return "interrupted"
+    if status == TIME_LIMIT:
+        return "time limit"
     if status == OUT_OF_MEMORY:
         return "out of memory"
     if status == NULL_POINTER:
@@ -436,6 +438,8 @@ cdef int solver_step(solver_handle* solver, long long n, const int* stop) noexce
         solver.evaluated = False
         return OUT_OF_MEMORY
     solver.evaluated = <int> status != INTERRUPTED
+    if <int> status == INTERRUPTED and stop != NULL and stop[0] == TIME_IS_OVER:
+        return TIME_LIMIT
     return <int> status
 
 

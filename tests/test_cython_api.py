@@ -145,7 +145,7 @@ def test_the_interface_stands_alone():
 
 
 def test_every_status_has_a_message():
-    statuses = range(K.FAILED, K.INTERRUPTED + 1)
+    statuses = range(K.FAILED, K.TIME_LIMIT + 1)
     messages = [C.status_message(status) for status in statuses]
     assert len(set(messages)) == len(statuses)
     assert C.status_message(99) == C.status_message(-99) == b"no such status"
@@ -386,6 +386,8 @@ def test_the_stop_flag():
         thread.join()
         assert statuses == [K.INTERRUPTED]
         assert np.isnan(C.solver_objective(h.solver))
+        stop.value = K.TIME_IS_OVER
+        assert C.solver_step(h.solver, 1, ctypes.addressof(stop)) == K.TIME_LIMIT
         stop.value = 0
         assert C.solver_step(h.solver, 1, ctypes.addressof(stop)) == K.RUNNING
         assert np.isfinite(C.solver_objective(h.solver))

@@ -547,6 +547,7 @@ cdef class Solver:
             self.stop = stop
             self.pending = None
             self.state.stopped = False
+            self.state.next_poll = 0
             with nogil:
                 status = self.run_sequential(n) if self.sequential else self.run_newton(n)
             pending, self.pending = self.pending, None
@@ -734,6 +735,7 @@ cdef status_t run_with_flag(Solver solver, ptr_t n, const int* stop) noexcept no
     solver.state.poll = poll_flag
     solver.state.owner = <void*> stop
     solver.state.stopped = False
+    solver.state.next_poll = 0
     status = solver.run_sequential(n) if solver.sequential else solver.run_newton(n)
     solver.state.poll = poll_owner
     solver.state.owner = <void*> solver

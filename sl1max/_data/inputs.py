@@ -755,7 +755,7 @@ def _read_strengths(value, n_classes, n_features, name):
     return value
 
 
-def check_options(*, tol=1e-4, max_iter=None, n_jobs=None, callback=None, **named):
+def check_options(*, tol=1e-4, max_iter=None, max_time=None, n_jobs=None, callback=None, **named):
     """Refuse unknown names and impossible numbers."""
     for name, value in named.items():
         if not isinstance(value, str) or value not in OPTIONS[name]:
@@ -765,6 +765,8 @@ def check_options(*, tol=1e-4, max_iter=None, n_jobs=None, callback=None, **name
         raise ValueError(f"tol={tol!r} must be a positive number")
     if max_iter is not None and (not isinstance(max_iter, numbers.Integral) or max_iter < 1):
         raise ValueError(f"max_iter={max_iter!r} must be a positive integer or None")
+    if max_time is not None and not (isinstance(max_time, numbers.Real) and max_time > 0):
+        raise ValueError(f"max_time={max_time!r} must be a positive number of seconds or None")
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be an integer other than 0, or None")
     if callback is not None and not callable(callback):

@@ -42,7 +42,7 @@ from sl1max.exceptions import CheckpointError
 MAGIC = b"\x93SL1CKP\n"
 MARKER = b"\x93SL1REC\n"
 VERSION = 2  # 1: of sl1max 0.1.0, records without markers
-STATUSES = ("converged", "stalled", "running", "stopped", "interrupted")
+STATUSES = ("converged", "stalled", "running", "stopped", "interrupted", "time_limit")
 SECONDS_BETWEEN_NOTES = 60.0  # records of one problem on its way
 SYNC_SHARE = 0.05  # of the time that synchronising with the disk may take
 MAX_DAMAGED = 100  # places; a file with more is refused

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -13,7 +16,59 @@ DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
 # their target.
 FIGURES_RTOL = 1e-8
 GAP_RTOL = 1e-3
+STOPPED, TIME_IS_OVER = 1, 2  # values of the flag that stops a fit, beside 0
 CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between two reports
+
+
+class Deadline:
+    """The end of the time that a computation may take.
+
+    Parameters
+    ----------
+    seconds : float or None
+        From now on. None: no limit.
+    """
+
+    def __init__(self, seconds: float | None = None):
+        self._end = np.inf if seconds is None else time.monotonic() + float(seconds)
+
+    def __reduce__(self):
+        # The monotonic clock of another process may have another origin; it is given the time that is left.
+        return Deadline, (self.remaining if self.is_limited else None,)
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(np.isfinite(self._end))
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that are left, 0 if none are."""
+        return max(self._end - time.monotonic(), 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    @contextlib.contextmanager
+    def watch(self, flag):
+        """In the block, set ``flag[0]`` to TIME_IS_OVER once the time is over, unless it is nonzero already."""
+        if not self.is_limited:
+            yield
+            return
+
+        def end():
+            if not flag[0]:
+                flag[0] = TIME_IS_OVER
+
+        if self.is_over:
+            end()
+        timer = threading.Timer(self.remaining, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 class FitControl:
@@ -23,6 +78,8 @@ class FitControl:
     ----------
     algorithm, tol, max_iter :
         What every problem is solved with.
+    deadline : Deadline
+        Of all problems together.
     stop : ndarray of int32 of shape (1,)
         Shared by all threads of the fit: once it is nonzero every solver returns at once.
     interrupt : KeyboardInterrupt or None
@@ -32,10 +89,14 @@ class FitControl:
     observer : Observer
     """
 
-    def __init__(self, *, algorithm, tol, max_iter=None, callback: Callable | None = None, verbose=0, advice=""):
+    def __init__(
+        self, *, algorithm, tol, max_iter=None, deadline: Deadline | None = None, callback: Callable | None = None,
+        verbose=0, advice="",
+    ):  # fmt: skip
         self.algorithm = algorithm
         self.tol = tol
         self.max_iter = DEFAULT_MAX_ITER[algorithm] if max_iter is None else int(max_iter)
+        self.deadline = Deadline() if deadline is None else deadline
         self.stop = np.zeros(1, np.int32)
         self.n_threads = 1
         self.interrupt = None
@@ -44,7 +105,14 @@ class FitControl:
     @property
     def settings(self) -> dict:
         """The arguments of a control in another process, without observers."""
-        return {"algorithm": self.algorithm, "tol": self.tol, "max_iter": self.max_iter}
+        return {
+            "algorithm": self.algorithm, "tol": self.tol, "max_iter": self.max_iter, "deadline": self.deadline,
+        }  # fmt: skip
+
+    @property
+    def time_is_over(self) -> bool:
+        """Whether the fit was stopped since its time was over."""
+        return bool(self.stop[0] == TIME_IS_OVER)
 
     def advance(self, solver, class_label, effort=1.0, checkpoint: Callable | None = None) -> str:
         """Run a solver to its end, its limit or an interrupt.
@@ -62,7 +130,7 @@ class FitControl:
         Returns
         -------
         str
-            The solver's status, "stopped" if the callback ended it, or "interrupted" after Ctrl-C.
+            The solver's status, "stopped" if the callback ended it, "interrupted" after Ctrl-C, or "time_limit".
         """
         chunked = self.observer.active or checkpoint is not None
         chunk = CHUNK[self.algorithm] if chunked else self.max_iter
@@ -77,9 +145,9 @@ class FitControl:
                     elif checkpoint is not None and not ended:
                         checkpoint()
         except KeyboardInterrupt as error:
-            self.stop[0], self.interrupt = 1, error
+            self.stop[0], self.interrupt = STOPPED, error
             status = "interrupted" if status == "running" else status
-        return status
+        return "time_limit" if status == "interrupted" and self.time_is_over else status
 
     def _report(self, solver, class_label, status, ended, effort):
         """Report the state of a solver; True if the callback ends a problem that is still running."""
@@ -93,7 +161,7 @@ class FitControl:
         try:
             return self.observer.report(progress, status, ended, effort)
         except BaseException:
-            self.stop[0] = 1
+            self.stop[0] = STOPPED
             raise
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl1max._execution.control import FitControl, check_solution, solve_problem
+from sl1max._execution.control import STOPPED, FitControl, check_solution, solve_problem
 from sl1max._utils.threads import count_threads, map_threads
 
 GROUPS_PER_WORKER = 16
@@ -56,6 +56,7 @@ class Outcome:
     solved: dict[int, Any] = field(default_factory=dict)
     failed: dict[int, Failure] = field(default_factory=dict)
     interrupt: KeyboardInterrupt | None = None
+    time_is_over: bool = False
 
     @property
     def solutions(self) -> list:
@@ -82,16 +83,20 @@ def solve_all(reduction, control: FitControl, n_jobs, journal=None) -> Outcome:
     Returns
     -------
     Outcome
-        Ctrl-C is noted there, not raised.
+        Ctrl-C is noted there, not raised; so is the end of the time, and then at least one problem has a solution.
     """
     work = Work(reduction, control, journal)
     labels = [reduction.class_label(plan) for plan in work.outcome.plans]
-    with work.interruptible():
-        _run_in_threads(work, work.check_begun, list(work.begun), n_jobs)
-    if control.interrupt is None:
-        with control.observer.displaying(labels, work.efforts, list(work.outcome.solved)), work.interruptible():
-            _run(work, n_jobs)
+    with control.deadline.watch(control.stop):
+        with work.interruptible():
+            _run_in_threads(work, work.check_begun, list(work.begun), n_jobs)
+        if control.interrupt is None:
+            with control.observer.displaying(labels, work.efforts, list(work.outcome.solved)), work.interruptible():
+                _run(work, n_jobs)
     work.outcome.interrupt = control.interrupt
+    if control.time_is_over:
+        work.outcome.time_is_over = True
+        work.start_one()
     return work.outcome
 
 
@@ -154,10 +159,10 @@ class Work:
             yield
         except KeyboardInterrupt as error:
             self.control.interrupt = error
-            self.control.stop[0] = 1
+            self.control.stop[0] = STOPPED
             self.wait()
         except BaseException:
-            self.control.stop[0] = 1
+            self.control.stop[0] = STOPPED
             raise
 
     def order(self):
@@ -178,6 +183,17 @@ class Work:
             with self._changed:
                 self._n_running -= 1
                 self._changed.notify_all()
+
+    def start_one(self):
+        """Make sure that a class has a solution: the first one as it is before its first iteration."""
+        if self.outcome.solved or self.outcome.failed:
+            return
+        labels = [self.reduction.class_label(plan) for plan in self.outcome.plans]
+        order = self.order()
+        for k in order:
+            if labels[k] == labels[order[0]]:
+                plan, begun = self.outcome.plans[k], self.begun.get(k)
+                self.keep(k, self.reduction.first_solution(plan, self.control.algorithm, self.control.tol, begun))
 
     def wait(self):
         """Until no thread solves any more, after they were told to stop."""
@@ -253,10 +269,11 @@ def solve_group(shared: Shared, group) -> list:
     with _making_columns:
         shared.reduction.data.columns  # noqa: B018
     found = []
-    for k, plan, begun in group:
-        control = FitControl(**shared.settings)
-        found.append((k, attempt(shared.reduction, plan, control, begun)))
-    return found
+    control = FitControl(**shared.settings)
+    with control.deadline.watch(control.stop):
+        for k, plan, begun in group:
+            found.append((k, attempt(shared.reduction, plan, control, begun)))
+    return [(k, solution) for k, solution in found if solution is not None]
 
 
 class Elsewhere:

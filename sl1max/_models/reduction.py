@@ -276,12 +276,13 @@ class Reduction:
     def solution(self, plan: Plan, solver: Solver, status, begun: Solution | None = None) -> Solution | None:
         """What the model needs of a solver that started from ``begun``.
 
-        A solver that was interrupted before its first iteration, or while its groups of rows change, has nothing to
+        A solver that was stopped before its first iteration, or while its groups of rows change, has nothing to
         add: the result is ``begun``.
         """
-        if status == "interrupted" and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
+        stopped = status in ("interrupted", "time_limit")
+        if stopped and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
             return begun
-        if status == "interrupted" and plan.pooled:
+        if stopped and plan.pooled:
             solver.expectations()  # makes Z that of the weights
         if not math.isfinite(solver.objective):
             raise ArithmeticError("the objective overflows: scale the columns of X, or raise beta")
@@ -297,6 +298,12 @@ class Reduction:
             solver.n_iter + (0 if begun is None else begun.n_iter),
             status,
         )
+
+    def first_solution(self, plan: Plan, algorithm, tol, begun: Solution | None = None) -> Solution:
+        """The solution of a problem for whose first iteration there is no time; its status is "time_limit"."""
+        solver = self.make_solver(plan, algorithm, tol, begun, changes=len(plan.blocks) == 1)
+        solver.run(0)
+        return replace(self.solution(plan, solver, "running", begun), status="time_limit")
 
     def last_progress(self, solution: Solution, tol) -> FitProgress:
         """The last report of a problem that was solved elsewhere."""

@@ -264,6 +264,7 @@ MAXENT_DEFAULTS = {
     "C": None,
     "tol": 1e-4,
     "max_iter": None,
+    "max_time": None,
     "checkpoint": None,
     "save_interrupted": False,
 } | {name: default for name, (default, _) in CHOICES.items()}
@@ -283,6 +284,7 @@ NUMBERS = {
     "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
     "jobs": (lambda value: value != 0, "an integer other than 0"),
     "max_iter": (lambda value: value >= 1, "a positive integer"),
+    "max_time": (lambda value: value > 0, "a positive number of seconds"),
     "n_features": (lambda value: value >= 1, "a positive integer"),
     "tol": (lambda value: 0 < value < np.inf, "a positive number"),
 }
@@ -324,6 +326,7 @@ def _add_train(commands):
         "--tol", type=float, default=MAXENT_DEFAULTS["tol"], help="relative duality gap to reach (1e-4)"
     )
     command.add_argument("--max-iter", type=int, metavar="N", help="most iterations for each problem")
+    command.add_argument("--max-time", type=float, metavar="S", help="seconds that training may take")
     command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
     command.add_argument(
         "--holdout", type=float, metavar="SHARE", help="keep this share of the examples apart to test on"

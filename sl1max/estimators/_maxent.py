@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sl1max._data.inputs import as_array, check_finite, check_options, class_names, read_validation_labels
+from sl1max._execution.control import Deadline
 from sl1max._utils.typing import Matrix
 from sl1max.model._explain import Explanation, Ranking, Sign, Table
 from sl1max.model._model import Model
@@ -27,7 +28,7 @@ TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutp
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
     "distribution", "label_mode", "beta", "C", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
-    "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
+    "max_time", "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
 
@@ -312,6 +313,8 @@ class MaxentClassifier(MaxentPredictor):
         Stop when the duality gap is at most tol times the objective with all weights zero.
     max_iter : int, optional
         Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+    max_time : float, optional
+        Seconds that `fit` may take; then the model is the best found so far, with a ConvergenceWarning.
     multilabel_weighting : {"duplicate", "equal"}
         With exclusive classes an example with K labels counts K times, or once, 1/K for each label.
     class_weight : dict, "balanced" or list of dict, optional
@@ -391,6 +394,7 @@ class MaxentClassifier(MaxentPredictor):
         solver="auto",
         tol=1e-4,
         max_iter=None,
+        max_time=None,
         multilabel_weighting="duplicate",
         class_weight=None,
         warm_start=False,
@@ -413,6 +417,7 @@ class MaxentClassifier(MaxentPredictor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.multilabel_weighting = multilabel_weighting
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -475,12 +480,14 @@ class MaxentClassifier(MaxentPredictor):
     def _fit_betas(self, betas, X, y, sample_weight=None):
         """Fit at each beta in turn, from the weights of the one before; yields the estimator after each.
 
-        X, an array, a sparse matrix or `Features`, has been validated and is converted once.
+        Ends after at least one beta when max_time is over. X, an array, a sparse matrix or `Features`, has been
+        validated and is converted once.
         """
         of_data, of_fit = split_options(
             {name: getattr(self, name) for name in FIT_OPTIONS if name not in ("beta", "C")}
         )
         check_options(**{name: getattr(self, name) for name in CHECKED})
+        deadline = Deadline(of_fit.pop("max_time"))
         weight = weigh_classes(self.class_weight, y, sample_weight)
         reduction = prepare(X, y, beta=1.0, sample_weight=weight, **of_data)
         warn_constant(reduction.data)
@@ -488,8 +495,10 @@ class MaxentClassifier(MaxentPredictor):
         model = self._earlier_model()
         for beta in betas:
             self.beta = beta
-            self.model_ = model = train(reduction.with_beta(np.float64(beta), model), **of_fit)
+            self.model_ = model = train(reduction.with_beta(np.float64(beta), model), deadline=deadline, **of_fit)
             yield self
+            if deadline.is_over:
+                break
 
     def _fit_early_stopping(self, X, y, X_val, y_val, options):
         if X_val is not None:

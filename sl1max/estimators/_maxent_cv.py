@@ -18,7 +18,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from sl1max._data.inputs import check_options, read_features
+from sl1max._execution.control import Deadline
 from sl1max._utils.progress import print_line
+from sl1max._utils.threads import count_threads
 from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.estimators._parallel import run_parallel
@@ -27,6 +29,9 @@ from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_optio
 
 SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel_weighting", "class_weight")
 SELECTIONS = ("best", "one_standard_error")
+SEARCH_SHARE = 0.8  # of max_time: for cross-validation; the rest is for training on all examples
+
+LEAST_TIME = 1e-3  # seconds: less than any fit, so that each makes one model and ends
 
 
 class MaxentClassifierCV(MaxentPredictor):
@@ -52,6 +57,9 @@ class MaxentClassifierCV(MaxentPredictor):
     selection : {"best", "one_standard_error"}
         "best": the beta of the best mean score. "one_standard_error": the largest beta, for the same model, whose mean
         score is at most one standard error of the best one below it: fewer weights at no measurable loss.
+    max_time : float, optional
+        Seconds that `fit` may take: four fifths for the search, in equal parts for each fold and model, the rest for
+        training on all examples. Betas that are not reached in a fold have the score NaN and are not chosen.
     cv : int, splitter or iterable, optional
         Folds: five if not given, stratified if y is a vector of labels.
     n_jobs : int, optional
@@ -115,6 +123,7 @@ class MaxentClassifierCV(MaxentPredictor):
         solver="auto",
         tol=1e-4,
         max_iter=None,
+        max_time=None,
         multilabel_weighting="duplicate",
         class_weight=None,
         scoring=None,
@@ -131,6 +140,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
         self.multilabel_weighting = multilabel_weighting
         self.class_weight = class_weight
         self.scoring = scoring
@@ -161,6 +171,8 @@ class MaxentClassifierCV(MaxentPredictor):
             raise ValueError(
                 f"selection={self.selection!r} is unknown: it must be one of {', '.join(map(repr, SELECTIONS))}"
             )
+        check_options(max_time=self.max_time)
+        deadline = Deadline(self.max_time)
         X, y = self._read_training_set(X, y, sample_weight)
         X = X.tocsr() if sparse.issparse(X) else X
         split_params, score_params = self._route(sample_weight, params)
@@ -174,6 +186,10 @@ class MaxentClassifierCV(MaxentPredictor):
         features = read_features(X)
         grids = [self._grid(model, features, y, sample_weight) for model in models]
         report = report_fold if self.verbose else None
+        n_at_once = min(count_threads(self.n_jobs), len(models) * len(folds))
+        share = SEARCH_SHARE * max(deadline.remaining, LEAST_TIME) * n_at_once / (len(models) * len(folds))
+        for model in models:
+            model.max_time = share if deadline.is_limited else None
         arguments = [
             (model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
             for model, betas in zip(models, grids, strict=True)
@@ -181,7 +197,8 @@ class MaxentClassifierCV(MaxentPredictor):
         ]
         found = run_parallel(score_path, arguments, self.n_jobs)
         self._set_results(models, grids, found, len(folds))
-        best = MaxentClassifier(n_jobs=self.n_jobs, **self.best_params_, **self._shared())
+        rest = max(deadline.remaining, LEAST_TIME) if deadline.is_limited else None
+        best = MaxentClassifier(n_jobs=self.n_jobs, max_time=rest, **self.best_params_, **self._shared())
         (best,) = best._fit_betas([best.beta], features, y, sample_weight)
         self.model_ = self._name(best.model_)
         return self
@@ -306,6 +323,7 @@ def score_path(model, name, values, X, y, weight, fold, scorer, score_params, re
         seconds = time.perf_counter() - start
         rows.append((scorer(fitted, X[test], y[test], **score_params), seconds, fitted.sparse_coef_.nnz))
         start = time.perf_counter()
+    rows += [(np.nan,) * 3] * (len(values) - len(rows))
     table = np.transpose(rows)
     if report is not None:
         report(model, table)
@@ -322,7 +340,7 @@ def fit_values(model, name, values, X, y, weight):
 
 
 def report_fold(model, table):
-    best = int(table[0].argmax())
+    best = int(np.nanargmax(table[0]))
     print_line(
         f"{model.distribution}, {model.label_mode} classes: best score of the fold {table[0, best]:.4g}, "
         f"with {table[2, best]:.0f} weights"

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._data.inputs import check_options
+from sl1max._execution.control import Deadline
 from sl1max._utils.progress import print_line
 from sl1max.metrics import top_class_error
 from sl1max.model._model import BLOCK_CELLS, Model
@@ -89,6 +90,7 @@ def fit_early_stopping(
 
     of_data, of_fit = split_options(options | {"label_mode": label_mode, "solver": solver})
     check_options(**{name: value for name, value in (of_data | of_fit).items() if name in CHECKED})
+    deadline = Deadline(of_fit.pop("max_time", None))
     reduction = prepare(X, y, beta=beta, C=C, warm_start=warm_start, **of_data)
     warn_constant(reduction.data)
     model, best, errors, n_iter = warm_start, None, [], 0
@@ -98,7 +100,8 @@ def fit_early_stopping(
         if max_iter is not None:
             size = min(size, max_iter - allowed)
         before = model
-        model = train(reduction.with_beta(reduction.penalties.beta, model), max_iter=size, callback=end_round, **of_fit)
+        start = reduction.with_beta(reduction.penalties.beta, model)
+        model = train(start, max_iter=size, deadline=deadline, callback=end_round, **of_fit)
         allowed += size
         n_iter = n_iter + model.n_iter
         errors.append(model_error(model, X_val, y_val))
@@ -111,7 +114,7 @@ def fit_early_stopping(
                 f"least {errors[least]:.4f} in round {least + 1}"
             )
         stuck = len(errors) > 1 and np.all(model.objective >= before.objective)
-        if len(errors) - 1 - least >= n_iter_no_change or np.all(model.converged) or stuck:
+        if len(errors) - 1 - least >= n_iter_no_change or np.all(model.converged) or stuck or deadline.is_over:
             break
     return best, np.array(errors)
 

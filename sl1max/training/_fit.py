@@ -14,7 +14,7 @@ from sl1max._data.inputs import check_options, check_warm_start, read_data, read
 from sl1max._data.moments import Moments
 from sl1max._data.penalties import Penalties
 from sl1max._execution.checkpoint import Journal, fingerprint
-from sl1max._execution.control import FitControl
+from sl1max._execution.control import Deadline, FitControl
 from sl1max._execution.parallel import Outcome, solve_all
 from sl1max._models.reduction import Reduction
 from sl1max._utils.progress import FitProgress
@@ -39,6 +39,7 @@ def fit(
     solver: str = "auto",
     tol: float = 1e-4,
     max_iter: int | None = None,
+    max_time: float | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     multilabel_weighting: str = "duplicate",
@@ -82,6 +83,9 @@ def fit(
         offset has the log of, makes no difference to it.
     max_iter : int, optional
         Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+    max_time : float, optional
+        Seconds that all problems together may take. Then the model is the best found so far, with a warning;
+        independent classes that were not begun have no weights and are listed in ``model.unfinished``.
     sample_weight : array of shape (n_samples,), optional
         Weight 2 is the same as having the example twice.
     offset : array of shape (n_samples,) or (n_samples, n_classes), optional
@@ -128,9 +132,10 @@ def fit(
     """
     check_options(
         distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver,
-        multilabel_weighting=multilabel_weighting, tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback,
-        on_interrupt=on_interrupt,
+        multilabel_weighting=multilabel_weighting, tol=tol, max_iter=max_iter, max_time=max_time, n_jobs=n_jobs,
+        callback=callback, on_interrupt=on_interrupt,
     )  # fmt: skip
+    deadline = Deadline(max_time)
     reduction = prepare(
         X, y, distribution=distribution, label_mode=label_mode, beta=beta, C=C, beta_rule=beta_rule,
         fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
@@ -138,8 +143,8 @@ def fit(
     )  # fmt: skip
     warn_constant(reduction.data)
     return train(
-        reduction, solver=solver, tol=tol, max_iter=max_iter, n_jobs=n_jobs, callback=callback, verbose=verbose,
-        checkpoint=checkpoint, on_interrupt=on_interrupt,
+        reduction, solver=solver, tol=tol, max_iter=max_iter, deadline=deadline, n_jobs=n_jobs, callback=callback,
+        verbose=verbose, checkpoint=checkpoint, on_interrupt=on_interrupt,
     )  # fmt: skip
 
 
@@ -161,13 +166,13 @@ def prepare(
 
 
 def train(
-    reduction: Reduction, *, solver="auto", tol=1e-4, max_iter=None, n_jobs=None, callback=None, verbose=0,
-    checkpoint=None, on_interrupt="raise",
+    reduction: Reduction, *, solver="auto", tol=1e-4, max_iter=None, deadline=None, n_jobs=None, callback=None,
+    verbose=0, checkpoint=None, on_interrupt="raise",
 ) -> Model:  # fmt: skip
     """Solve the problems of a training set and join their solutions to a model, with the warnings of `fit`."""
     beta, beta_rule = reduction.penalties.beta, reduction.penalties.rule
     control = FitControl(
-        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, callback=callback, verbose=verbose,
+        algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, deadline=deadline, callback=callback, verbose=verbose,
         advice=advise(reduction, solver, tol, n_jobs),
     )  # fmt: skip
     settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
@@ -182,7 +187,10 @@ def train(
         raise outcome.interrupt
     raise_failures(outcome, reduction, model)
     if outcome.interrupt is not None:
-        _warn_interrupted(model, outcome)
+        _warn_stopped("sl1max.fit was interrupted", model, outcome)
+        return model
+    if outcome.time_is_over and "time_limit" in [*statuses, *(solution.status for solution in outcome.solutions)]:
+        _warn_stopped("sl1max.fit reached max_time", model, outcome)
         return model
     unpenalised = bool((beta == 0).any())
     _warn_unconverged(model, statuses, unpenalised, reduction.imprecision)
@@ -252,10 +260,10 @@ def raise_failures(outcome: Outcome, reduction, model):
     raise FitError(f"{name}{others} could not be trained: {failed[first]}{rest}", failed, model)
 
 
-def _warn_interrupted(model, outcome):
-    """What the model of an interrupted fit has and has not."""
+def _warn_stopped(why, model, outcome):
+    """What the model of a fit that was stopped has and has not."""
     n_classes = len({c for plan in outcome.plans for c, _ in plan.blocks})
-    begun = [solution.plan for solution in outcome.solutions if solution.status == "interrupted"]
+    begun = [solution.plan for solution in outcome.solutions if solution.status in ("interrupted", "time_limit")]
     n_open = len({c for plan in begun for c, _ in plan.blocks})
     n_missing = len(model.unfinished)
     if len(outcome.plans) == 1:
@@ -265,7 +273,7 @@ def _warn_interrupted(model, outcome):
             f"{n_classes - n_open - n_missing} of {n_classes} classes are finished, {n_open} were under way, and "
             f"{n_missing} were not begun and are never predicted"
         )
-    warnings.warn(f"sl1max.fit was interrupted: {text}", ConvergenceWarning, stacklevel=4)
+    warnings.warn(f"{why}: {text}", ConvergenceWarning, stacklevel=4)
 
 
 def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:

@@ -26,6 +26,7 @@ from sl1max._data.inputs import (
     read_strength,
 )
 from sl1max._data.moments import IN_CLASS
+from sl1max._execution.control import Deadline
 from sl1max._utils.typing import Matrix
 from sl1max.model._model import Model
 from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
@@ -134,7 +135,7 @@ class Solver:
 
     Attributes
     ----------
-    status : {"running", "converged", "stalled"}
+    status : {"running", "converged", "stalled", "time_limit"}
         "stalled": no further decrease is possible in floating point, though the gap is above its target; or double
         precision cannot certify the optimum, see the page on reliability.
     objective, dual_gap, n_iter :
@@ -190,13 +191,16 @@ class Solver:
         self._ends = dict.fromkeys(self._solvers, "running")
         self.__dict__.pop("_model", None)
 
-    def step(self, n: int = 1) -> str:
+    def step(self, n: int = 1, *, max_time: float | None = None) -> str:
         """Take at most n steps of each of the problems that the model consists of.
 
         Parameters
         ----------
         n : int
             0 brings objective and gap up to date and takes none.
+        max_time : float, optional
+            Seconds that the steps of all problems together may take. When they are over the status is "time_limit",
+            and further steps are possible.
 
         Returns
         -------
@@ -205,17 +209,21 @@ class Solver:
         """
         if not isinstance(n, numbers.Integral) or n < 0:
             raise ValueError(f"n={n!r} must be an integer >= 0")
-        with self._lock:
+        check_options(max_time=max_time)
+        flag = np.zeros(1, np.int32)
+        with self._lock, Deadline(max_time).watch(flag):
             self.__dict__.pop("_model", None)
             for blocks, solver in self._solvers.items():
-                self._ends[blocks] = solver.run(n)
+                status = solver.run(n, flag)
+                self._ends[blocks] = "time_limit" if status == "interrupted" else status
             return self.status
 
     @property
     def status(self) -> str:
         ends = set(self._ends.values()) - {"converged"}
-        if "running" in ends:
-            return "running"
+        for unfinished in ("time_limit", "running"):
+            if unfinished in ends:
+                return unfinished
         return "stalled" if ends or (self._ends and self._reduction.imprecision) else "converged"
 
     def reweight(self, sample_weight: ArrayLike | None) -> None:
@@ -309,8 +317,8 @@ class Solver:
             for solver in self._solvers.values():
                 solver.run(0)
             solutions = [
-                self._reduction.solution(self._plans[blocks], solver, self._ends[blocks])
-                for blocks, solver in self._solvers.items()
+                self._reduction.solution(self._plans[blocks], solver, "running" if end == "time_limit" else end)
+                for (blocks, solver), end in zip(self._solvers.items(), self._ends.values(), strict=True)
             ]
         settings = {
             "beta": float(self._beta) if self._beta.ndim == 0 else None,

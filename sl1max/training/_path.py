@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sl1max._data.inputs import check_options
+from sl1max._execution.control import Deadline
 from sl1max._models.reduction import Reduction
 from sl1max._utils import html
 from sl1max._utils.typing import Matrix
@@ -29,6 +30,7 @@ CHECKED = (
     "multilabel_weighting",
     "tol",
     "max_iter",
+    "max_time",
     "n_jobs",
     "callback",
 )
@@ -106,7 +108,7 @@ def path(
     warm_start : Model, optional
         Where the first model starts.
     **options :
-        As in `sl1max.fit`.
+        As in `sl1max.fit`; max_time is that of all models together, and ends the path early.
 
     Returns
     -------
@@ -128,6 +130,7 @@ def path(
             raise ValueError(f"{name} cannot be used for a path, which is many models")
     of_data, of_fit = split_options(options)
     check_options(**{name: value for name, value in options.items() if name in CHECKED})
+    deadline = Deadline(of_fit.pop("max_time", None))
     reduction = prepare(X, y, beta=1.0, warm_start=warm_start, **of_data)
     warn_constant(reduction.data)
     if betas is None or isinstance(betas, numbers.Integral):
@@ -135,9 +138,11 @@ def path(
     models: list[Model] = []
     betas = read_betas(betas)
     for beta in betas:
+        if models and deadline.is_over:
+            break
         start = models[-1] if models else warm_start
-        models.append(train(reduction.with_beta(beta, start), **of_fit))
-    return PathResult(betas, models)
+        models.append(train(reduction.with_beta(beta, start), deadline=deadline, **of_fit))
+    return PathResult(betas[: len(models)], models)
 
 
 def split_options(options):
