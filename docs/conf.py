@@ -1,4 +1,4 @@
-"""The site: `ci/docs` builds it, with warnings as errors."""
+"""Sphinx configuration of the site, which `ci/docs` builds."""
 
 import sys
 from importlib.util import find_spec
@@ -29,7 +29,7 @@ extensions = [
 exclude_patterns = ["_build", "_generated", "gallery"]
 templates_path = ["_templates"]
 default_role = "py:obj"
-smartquotes = False  # "--help" and "auto" stay as they are typed
+smartquotes = False  # keep "--help" and "auto" as typed
 nitpicky = True
 
 # Pages in Markdown
@@ -38,8 +38,8 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath", "amsmath"
 myst_heading_anchors = 3
 myst_substitutions = page_parts.substitutions(HERE)
 
-# Formulas by MathJax, which is part of the site: pages can be read without a network. One file that draws SVG and
-# needs no fonts. MathML, which needs no script, looks poor where no mathematical font is installed.
+# MathJax is copied into the site, so that formulas are shown without network access. This file draws SVG and needs no
+# fonts. MathML needs no script but looks poor without a mathematical font.
 MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
 mathjax_path = MATHJAX.name
 

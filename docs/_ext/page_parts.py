@@ -1,25 +1,76 @@
-"""Parts of pages that are made when the site is built: measurements, and the help of the commands."""
+"""Parts of pages that are generated when the site is built: measurements, command-line help, version and repository."""
 
 import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
-ASV_BENCH = Path(__file__).resolve().parents[2] / "asv_bench"
+import sl1max
+
+ROOT = Path(__file__).resolve().parents[2]
+ASV_BENCH = ROOT / "asv_bench"
 COMMANDS = ("train", "predict", "evaluate", "inspect", "reproduce")
 SHOWN = (1e-3, 1e-6)  # relative sub-optimalities in the table of the problems
-PEERS = ("peers_where", "peers_ratios", "peers_problems", "peers_plots", "peers_solvers")
-NOTHING = "*No measurements are kept in this version: `ci/bench peers` makes them.*"
 
 
 def substitutions(docs):
-    """Markdown by the name under which pages ask for it; plots go to docs/_generated."""
-    return {"cli_help": cli_help(), **peers(docs)}
+    """Markdown text by the name that pages use for it. Plots are written to docs/_generated."""
+    sys.path.insert(0, str(ASV_BENCH))
+    return {
+        "version": sl1max.__version__,
+        "repository": repository(),
+        "cli_help": cli_help(),
+        **webkb(docs),
+        **supertags(docs),
+        **peers(docs),
+    }
+
+
+def repository():
+    """A link to the repository, if pyproject.toml names one."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    return f"[Repository]({urls['Repository']}), " if "Repository" in urls else ""
+
+
+def webkb(docs):
+    """Figures of docs/benchmarks/webkb.json, which `ci/bench webkb` writes."""
+    found = json.loads((docs / "benchmarks" / "webkb.json").read_text(encoding="utf-8"))
+    rows = [
+        f"| {fit['distribution']}, {fit['label_mode']} | {fit['seconds']:.2f} | {fit['n_weights']:,} "
+        f"| {100 * fit['error']:.1f} % |"
+        for fit in found["fits"]
+    ]
+    header = ["| model | seconds | nonzero weights | test error |", "|---|---:|---:|---:|"]
+    return {
+        "webkb_path_one_class": f"{found['path_one_class']:.2f} s",
+        "webkb_path_four_classes": f"{found['path_four_classes']:.2f} s",
+        "webkb_n_betas": str(found["n_betas"]),
+        "webkb_fits": "\n".join(header + rows),
+        "webkb_where": ", ".join(str(found["surroundings"][key]) for key in ("machine", "versions", "date")) + ".",
+    }
+
+
+def supertags(docs):
+    """The table of docs/benchmarks/supertags.json: models of thousands of classes."""
+    found = json.loads((docs / "benchmarks" / "supertags.json").read_text(encoding="utf-8"))
+    header = [
+        "| model | time in the paper | time | processor time | peak memory | weights | test error | top-5 error |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    rows = [
+        f"| {row['model']} | {'-' if row['paper_hours'] is None else str(row['paper_hours']) + ' h'} "
+        f"| {row['minutes']:.3g} min | {row['processor_seconds']:,} s | {row['peak_gb']} GB | {row['n_weights']:,} "
+        f"| {row['error']} % | {row['error_top_5']} % |"
+        for row in found["models"]
+    ]
+    where = ", ".join(found["surroundings"][key] for key in ("machine", "versions", "date")) + "."
+    return {"supertags_table": "\n".join(header + rows), "supertags_where": where}
 
 
 def cli_help():
-    """What ``sl1max COMMAND --help`` prints, folded away."""
+    """The output of ``sl1max COMMAND --help`` for each command, in folded blocks."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     parts = []
     for command in COMMANDS:
@@ -30,32 +81,36 @@ def cli_help():
 
 
 def peers(docs):
-    """docs/benchmarks/peers.json, a file that `ci/bench peers` writes, in the tables of its report."""
-    file = docs / "benchmarks" / "peers.json"
-    if not file.exists():
-        return dict.fromkeys(PEERS, NOTHING)
-    sys.path.insert(0, str(ASV_BENCH))
-    from peers import report
+    """Tables, plots and sentences from docs/benchmarks/peers.json, which `ci/bench peers` writes."""
+    from peers import front_page, report
 
-    results = json.loads(file.read_text(encoding="utf-8"))
+    results = front_page.load_results()
     folder = docs / "_generated" / "peers"
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [problem_rows(report, results), *map(report.solver_rows, results)]
-    problems, *solvers = (report.format_table(*table, markdown=True) for table in tables)
-    parts = (
-        where(results),
-        plot_ratios(report, results, folder),
-        problems,
-        "\n\n".join(plot_problem(report, result, folder) for result in results),
-        "\n\n".join(solvers),
+    problems, *solvers = (
+        report.format_table(*table, markdown=True)
+        for table in (problem_rows(report, results), *map(report.solver_rows, results))
     )
-    return dict(zip(PEERS, parts, strict=True))
+    figures = front_page.figures(results)
+    return {
+        "text_ratio": figures["text"],
+        "n_text": figures["n_text"],
+        "text_mean": figures["text_mean"],
+        "glmnet_ratio": figures["glmnet"],
+        "dense_ratio": figures["dense"],
+        "peers_summary": report.format_table(*front_page.summary_rows(results), markdown=True),
+        "peers_where": where(results),
+        "peers_ratios": plot_ratios(report, results, folder),
+        "peers_problems": problems,
+        "peers_plots": "\n\n".join(plot_problem(report, result, folder) for result in results),
+        "peers_solvers": "\n\n".join(solvers),
+    }
 
 
 def where(results):
-    """Machine, versions and dates: one list for each set of problems measured under the same."""
+    """Machine, versions and dates, listed once for all problems that share them."""
     lists = ["\n".join(f"- {key}: {value}" for key, value in r["surroundings"].items()) for r in results]
-    return "\n\nOthers:\n\n".join(dict.fromkeys(lists))
+    return "\n\nOther problems:\n\n".join(dict.fromkeys(lists))
 
 
 def problem_rows(report, results):
@@ -78,7 +133,7 @@ def plot_problem(report, result, folder):
 
 
 def plot_ratios(report, results, folder):
-    """How many times longer the fastest peer takes, one row for each problem."""
+    """Plot the time of the fastest peer divided by that of sl1max, one row per problem."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 

@@ -1,9 +1,10 @@
-"""What a reader would copy from the README and the pages of the site works, and prints what they say."""
+"""The code blocks of the README and of the pages run and print what they show; figures agree with measurements."""
 
 import ast
 import contextlib
 import importlib.util
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -28,7 +29,7 @@ def blocks(page):
 
 
 def assert_same_output(printed, expected):
-    """The same words, and numbers within 2%: the last digits are the solver's business."""
+    """Assert equal words, and numbers within 2 %, since the last digits depend on the solver."""
     assert NUMBER.split(printed) == NUMBER.split(expected)
     numbers = [float(number) for number in NUMBER.findall(expected)]
     assert [float(number) for number in NUMBER.findall(printed)] == pytest.approx(numbers, rel=0.02)
@@ -42,7 +43,7 @@ def run_python(code, names, page):
 
 
 def run_commands(script):
-    """The lines that call `sl1max`, by this Python; pip and the scripts in ci/ are not for here."""
+    """Run the lines that call `sl1max` with this Python; skip pip and the scripts in ci/."""
     for line in script.splitlines():
         program, *arguments = shlex.split(line, comments=True)
         if program == "sl1max":
@@ -56,7 +57,7 @@ def name_of(page):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
 def test_blocks(page, tmp_path, monkeypatch):
-    """The blocks of a page run in order in one empty folder; a text block is the output of the Python before it."""
+    """Blocks run in order in an empty folder; a text block is the output of the Python block before it."""
     for package in re.findall(r"^(?:from|import) (sklearn|dask)\b", page.read_text(encoding="utf-8"), re.MULTILINE):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
@@ -103,6 +104,77 @@ def test_gallery_needs_nothing_beside_the_package(example):
     assert set(rule) == {"="} and len(rule) == len(title)
     fetched = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.startswith("fetch_")}
     assert fetched <= {"fetch_webkb"}
+
+
+def words_of(text):
+    """The text with single spaces, so that line breaks do not matter."""
+    return " ".join(text.split())
+
+
+README = words_of((ROOT / "README.md").read_text(encoding="utf-8"))
+
+
+def test_readme_has_the_measured_ratios(monkeypatch):
+    """The comparison with other solvers is that of docs/benchmarks/peers.json."""
+    monkeypatch.syspath_prepend(str(ROOT / "asv_bench"))
+    from peers import front_page
+
+    figures = front_page.figures(front_page.load_results())
+    assert [text for text in figures.values() if text not in README] == []
+
+
+def test_readme_has_the_measured_times():
+    """Paths, weights and thousands of classes are those of docs/benchmarks/webkb.json and supertags.json."""
+    webkb = json.loads((DOCS / "benchmarks" / "webkb.json").read_text())
+    supertags = json.loads((DOCS / "benchmarks" / "supertags.json").read_text())
+    chosen = next(row for row in supertags["models"] if row["model"] == "conditional, independent")
+    for text in (
+        f"path of {webkb['n_betas']} values of the penalty takes {webkb['path_one_class']:.2f} s for one class",
+        f"{webkb['path_four_classes']:.2f} s for four independent classes",
+        f"{webkb['fits'][0]['n_weights']} nonzero weights of {webkb['n_weights_possible']:,}",
+        f"{supertags['n_classes']:,} classes on {supertags['n_samples']:,} examples take {chosen['minutes']} minutes",
+        f"{chosen['peak_gb']} GB of memory",
+    ):
+        assert text in README
+
+
+def rows_of(page, n_cells):
+    """(name, other cells) of the rows named Q1 to Q3 in the tables with this number of columns, without emphasis."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    rows = ([cell.strip(" *") for cell in line.split("|")[1:-1]] for line in lines)
+    return [(row[0], row[1:]) for row in rows if len(row) == n_cells and row[0].startswith("Q")]
+
+
+def test_table_of_the_models_agrees_with_the_reproduction():
+    """Errors, F-measures, weights and seconds on docs/models.md are those of docs/reproduction.md."""
+    errors, costs = dict(rows_of("reproduction.md", 7)), dict(rows_of("reproduction.md", 9)[3:])
+    shown = rows_of("models.md", 6)
+    assert len(shown) == 5 and len(costs) == 3
+    for name, (error, f_measure, webkb_error, weights, seconds) in shown:
+        _, reuters, *_, webkb = errors[name]
+        assert (f"{error} / {f_measure}", webkb_error) == (reuters, webkb)
+        cost = costs.get(name.split(":")[0])
+        assert cost is None or (weights, seconds) == (cost[0], cost[2])
+
+
+def test_table_4_agrees_with_the_measurements():
+    """The times and numbers of weights at beta = 0.5 in docs/reproduction.md are those of supertags.json."""
+    models = json.loads((DOCS / "benchmarks" / "supertags.json").read_text())["models"]
+    rows = dict(rows_of("reproduction.md", 9)[:3])
+    text = (DOCS / "reproduction.md").read_text(encoding="utf-8")
+    for name, model in (
+        ("Q1(λᶜ)", "joint, independent"),
+        ("Q2", "class-conditional"),
+        ("Q3(λᶜ)", "conditional, independent"),
+    ):
+        row = next(row for row in models if row["model"] == model)
+        assert rows[name][0] == f"{row['n_weights']:,}" and rows[name][4] == f"{row['minutes']} min"
+    errors = {row["model"]: str(row["error"]) for row in models}
+    order = ("joint, exclusive", "class-conditional", "conditional, exclusive", "joint, independent")
+    assert (
+        f"| here, the stand-in | {' | '.join(errors[model] for model in order)} | {errors['conditional, independent']}"
+        in text
+    )
 
 
 def load_script(name):
