@@ -42,6 +42,7 @@ cdef class Partition:
         self.lock = ExclusiveLock("this Partition is at work in another thread")
         self.group = np.zeros(columns.view.n_rows, np.int32)
         self.n_numbers = 2 + np.max(kinds, initial=-1)
+        self.about = np.empty((0, N_FIELDS), np.int32)
         self._reserve(0)
         self.about[0, SIZE] = columns.view.n_rows - <idx_t> rows.shape[0]
         for k in range(rows.shape[0]):
@@ -50,7 +51,7 @@ cdef class Partition:
 
     def _reserve(self, ptr_t n_new):
         """Room for so many more numbers."""
-        cdef ptr_t needed = self.n_numbers + n_new, held = 0 if self.about is None else self.about.shape[0]
+        cdef ptr_t needed = self.n_numbers + n_new, held = self.about.shape[0]
         if needed <= held:
             return
         about = np.zeros((2 * needed, N_FIELDS), np.int32)
