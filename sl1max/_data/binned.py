@@ -126,7 +126,7 @@ class FeatureColumns:
         products = self._table[self._products]
         sums = np.empty(len(products))
         product_sums(self._points.points, mass, products.first, products.second, products.low, sums)
-        out[self._products] = sums / _extent(products)
+        out[self._products] = sums / products.extent
         return out
 
     def _means_of_kind(self, kind, where, values, binned):
@@ -136,13 +136,8 @@ class FeatureColumns:
             return np.where(values[place] == table.value, binned[place], 0.0)
         if kind in (LINEAR, QUADRATIC):
             raw = values if kind == LINEAR else values**2
-            return ((raw - table.low) * binned).sum() / _extent(table)
+            return ((raw - table.low) * binned).sum() / table.extent
         knots = {THRESHOLD: table.value, HINGE: table.low, REVERSE_HINGE: table.high}[kind]
         mass, first = np.empty((2, len(knots)))
         (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first)
-        return mass if kind == THRESHOLD else first / (table.high - table.low)
-
-
-def _extent(table):
-    extent = table.high - table.low
-    return np.where(extent > 0, extent, 1.0)
+        return mass if kind == THRESHOLD else first / table.extent

@@ -14,6 +14,7 @@ from sl1max._data.feature_table import (
     REVERSE_HINGE,
     THRESHOLD,
     FeatureTable,
+    extent_of,
 )
 
 
@@ -45,7 +46,7 @@ class Curves:
         self._pieces = np.ascontiguousarray(np.concatenate(pieces, axis=1)) if pieces else np.empty((5, 0))
         products = table[is_product]
         self._first, self._second = products.first, products.second
-        self._terms = np.array([products.low, _extent(products.low, products.high), weights[is_product]])
+        self._terms = np.array([products.low, products.extent, weights[is_product]])
 
     def _make_pieces(self, table, weights, low, high):
         """End, origin, constant, slope and curvature of each piece of the curve of one covariate."""
@@ -79,7 +80,7 @@ class Curves:
             return float(upper == value), 0.0, 0.0
         if kind == THRESHOLD:
             return float(upper > value), 0.0, 0.0
-        extent = _extent(low, high)
+        extent = extent_of(low, high)
         if kind == QUADRATIC:
             form = (origin**2 - low) / extent, 2 * origin / extent, 1 / extent
         elif kind == REVERSE_HINGE:
@@ -128,7 +129,3 @@ def _between(low, ends, high):
 
 def _rows(table):
     return zip(table.kind.tolist(), table.value, table.low, table.high, strict=True)
-
-
-def _extent(low, high):
-    return np.where(high > low, high - low, 1.0)

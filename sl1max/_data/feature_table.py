@@ -37,6 +37,7 @@ BETA_CATEGORICAL = (0, 10, 17), (0.65, 0.5, 0.25)
 BETA_THRESHOLD = (0, 100), (2.0, 1.0)
 BETA_HINGE = 0.5
 MAX_DIGITS = 6  # of a value, for the precision of a covariate
+SMALLEST_EXTENT = 1e-200  # of a feature before scaling; one that varies by less is constant, or its slope overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,11 @@ class FeatureTable:
 
     def __getitem__(self, which) -> FeatureTable:
         return FeatureTable(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    @property
+    def extent(self) -> np.ndarray:
+        """high - low, by which features are divided; 1 for those that are constant."""
+        return extent_of(self.low, self.high)
 
     @classmethod
     def concatenate(cls, tables: Sequence[FeatureTable]) -> FeatureTable:
@@ -114,8 +120,7 @@ class FeatureTable:
             column -= low
         if kind in (HINGE, REVERSE_HINGE):
             np.maximum(column, 0.0, out=column)
-        if high > low:  # else the feature is constant: 0
-            column /= high - low
+        column /= extent_of(low, high)
 
     def by_kind(self) -> Iterator[tuple[int, np.ndarray]]:
         for kind in np.unique(self.kind):
@@ -148,6 +153,11 @@ class FeatureTable:
         for j in np.flatnonzero((self.kind == HINGE) | (self.kind == REVERSE_HINGE)):
             names[j] += f"({self.low[j].item()!r},{self.high[j].item()!r})"
         return names
+
+
+def extent_of(low, high):
+    """high - low, or 1 if there is nothing between them."""
+    return np.where(high - low > SMALLEST_EXTENT, high - low, 1.0)
 
 
 def make_table(kind, first, low, high, *, second=None, value=None) -> FeatureTable:
@@ -424,5 +434,5 @@ def _knot_moments(table, kind, v, share):
     knots = {THRESHOLD: table.value, HINGE: table.low, REVERSE_HINGE: table.high}[kind]
     mass, first, second = np.empty((3, len(knots)))
     (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first, second)
-    extent = table.high - table.low
+    extent = table.extent
     return (mass, mass) if kind == THRESHOLD else (first / extent, second / extent / extent)

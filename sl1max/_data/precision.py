@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+TINY = np.finfo(float).tiny  # smaller numbers, the subnormal ones, have few digits
 LARGEST_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 MASS_LIMITS = 1e-100, 1e100  # of all examples together
 SMALLEST_PART = 1e-100  # smaller weights, relative to the largest, and smaller shares of a label are taken to be 0
@@ -46,19 +47,22 @@ def check_offset(offset):
 
 
 def find_imprecision(
-    matrix, extent, spread, penalties, *, smallest=None, mass=None, offset=None, name="X"
+    matrix, extent, spread, penalties, *, smallest=None, smallest_extent=TINY, mass=None, offset=None, name="X"
 ) -> str | None:
     """What double precision cannot certify in a problem, as a sentence; None if there is nothing.
 
     Parameters
     ----------
-    matrix : csc_array or ndarray of shape (n_samples, n_features)
+    matrix : csc_array or ndarray of shape (n_samples, n_features), or None
+        Looked at where ``smallest`` is given.
     extent, spread : ndarray of shape (n_features,)
         The largest absolute value and the range of the values of each column.
     penalties : float or ndarray of shape (n_features,)
         Lower bounds of the penalties of the weights.
     smallest : ndarray of shape (n_features,), optional
         From `smallest_nonzero`, where features are used as they are, not relative to their least value.
+    smallest_extent : float
+        The least largest value of a column.
     mass : ndarray, optional
         Weights of the examples, or of their labels.
     offset : ndarray, optional
@@ -77,7 +81,7 @@ def find_imprecision(
                 f"{name} has values from {smallest[j]:.3g} to {extent[j]:.3g} in size in column {j}, a range that "
                 "double precision cannot certify: set the small ones to 0"
             )
-    found = np.flatnonzero((extent > 0) & (extent < np.finfo(float).tiny))
+    found = np.flatnonzero((extent > 0) & (extent < smallest_extent))
     if len(found):
         j = found[0]
         return (

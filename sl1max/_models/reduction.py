@@ -160,7 +160,9 @@ class Reduction:
             return self._by_class_solver(plan, tol=0.0).largest_ratio()
         unit, emp_mean = self._beta(plan), self._emp_mean(plan)
         solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
-        return float((np.abs(solver.expectations() - emp_mean) / unit).max())
+        distance = np.abs(solver.expectations() - emp_mean)
+        # A penalty that underflowed to 0 is that of a column of subnormal values: no beta does anything about it.
+        return float(np.divide(distance, unit, out=np.zeros_like(distance), where=unit > 0).max())
 
     def effort(self, plan: Plan) -> float:
         """How long a problem may take, in no unit: it grows with the smaller of a block and the rest."""

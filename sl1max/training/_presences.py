@@ -22,6 +22,8 @@ from sl1max._data.precision import check_values, find_imprecision
 from sl1max.exceptions import ConvergenceWarning
 from sl1max.training._density import DensityFit, fit_density
 
+SMALLEST_COVARIATE = 1e-100  # of the largest value: features are made of the squares and products
+
 
 class SampleSpace:
     """The points of a background, and the presences that equal none of them.
@@ -143,7 +145,8 @@ def pose_presences(
     check_values(space.points)
     spread = np.ptp(space.points, axis=0)
     spread[list(categorical)] = 0
-    imprecision = find_imprecision(space.points, np.abs(space.points).max(axis=0), spread, 0.0)
+    extent = np.abs(space.points).max(axis=0)
+    imprecision = find_imprecision(space.points, extent, spread, 0.0, smallest_extent=SMALLEST_COVARIATE)
     classes = choose_classes(features, n)
     points = BinnedPoints(space.points)
     table = expand(points.points, space.presences, classes, categorical, points.values)
@@ -159,6 +162,9 @@ def pose_presences(
     means, penalties = means_and_penalties(table, space.presences, betas, space.presence_weight)
     if "l" not in classes:
         penalties[table.kind == LINEAR] = np.inf
+    if imprecision is None:  # features are in [0, 1]
+        ones = np.ones(len(penalties))
+        imprecision = find_imprecision(None, ones, ones, penalties, mass=space.presence_weight)
     q0 = space.weight / space.weight.sum()
     columns = FeatureColumns(table, points)
     return PresenceProblem(table, columns, means, penalties, space.presence, q0, classes, n, imprecision)

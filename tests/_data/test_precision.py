@@ -10,6 +10,7 @@ from scipy import sparse
 import sl1max
 from sl1max._data.precision import ENTRIES_AT_ONCE, find_imprecision, smallest_nonzero
 from sl1max.estimators._adaboost import boost
+from sl1max.species import SpeciesModel
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 N_SAMPLES = 40
@@ -115,6 +116,41 @@ def test_density_over_what_cannot_be_certified(case):
         density = sl1max.MaxentDensity(X, features="lqpht").fit(X[:15])
     assert not density.converged_
     assert np.isfinite(density.score_samples(X)).all()
+
+
+def test_density_of_presences_whose_weights_differ_too_much():
+    X, _, options = spoil("weights")
+    with pytest.warns(sl1max.ConvergenceWarning, match=REASONS["weights"]):
+        density = sl1max.MaxentDensity(X, features="l", beta_multiplier=1e-12, tol=0.9)
+        density.fit(X, sample_weight=options["sample_weight"])
+    assert not density.converged_
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-150])
+def test_density_and_map_of_covariates_that_are_too_small(scale):
+    """The slopes of their features would overflow."""
+    X, y, _ = spoil("")
+    X[:, 1] *= scale
+    reason = r"X has values of at most \S+ in column 1, too small for double precision to certify: scale the column"
+    with pytest.warns(sl1max.ConvergenceWarning, match=reason):
+        model = SpeciesModel("lqph").fit(X, y == 0)
+    assert not model.converged_
+    beyond = np.concatenate([X, X - 1, X + 1])
+    assert np.isfinite(model.predict_proba(beyond)).all()
+    with pytest.warns(sl1max.ConvergenceWarning, match=reason):
+        density = sl1max.MaxentDensity(X, features="lqph").fit(X[:20])
+    assert np.isfinite(density.score_samples(beyond)).all()
+
+
+@pytest.mark.parametrize(("distribution", "label_mode"), MODELS)
+def test_path_over_a_column_whose_penalty_underflows(distribution, label_mode):
+    X, y, _ = spoil("subnormal values")
+    options = {"distribution": distribution, "label_mode": label_mode}
+    others = sl1max.zero_beta(np.delete(X, 2, axis=1), y, **options)
+    assert sl1max.zero_beta(X, y, **options) == pytest.approx(others)
+    with pytest.warns(sl1max.ConvergenceWarning, match=REASONS["subnormal values"]):
+        found = sl1max.path(X, y, betas=3, **options)
+    assert np.isfinite(found.betas).all() and np.isfinite(found.objective).all()
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential"])
