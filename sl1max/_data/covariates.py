@@ -15,6 +15,56 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__")
 
 
+class NamedColumns:
+    """An array whose columns have names, in the place of a frame where there is no need for one.
+
+    Indices are those of an array; some of the rows are an object of this class again.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows, n_columns)
+    columns : sequence of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from sl1max._data.covariates import NamedColumns
+    >>> X = NamedColumns([[20.5, 800.0], [18.0, 1200.0]], ["warmth", "rain"])
+    >>> X["rain"].tolist(), X[1:].shape
+    ([800.0, 1200.0], (1, 2))
+    """
+
+    def __init__(self, values: Any, columns: Sequence[str]):
+        self.values, self.columns = np.asarray(values), list(columns)
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.columns):
+            raise ValueError(f"there are {len(self.columns)} names for values of shape {self.values.shape}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.values.shape
+
+    @property
+    def dtypes(self) -> list[np.dtype]:
+        """That of each column."""
+        return [self.values.dtype] * len(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.values, dtype, copy=copy)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            return self.values[:, self.columns.index(which)]
+        values = self.values[which]
+        return NamedColumns(values, self.columns) if values.shape[1:] == self.values.shape[1:] else values
+
+    def __repr__(self) -> str:
+        return f"<NamedColumns: {len(self)} rows of {', '.join(self.columns)}>"
+
+
 @dataclass(frozen=True, eq=False)
 class Covariates:
     """The covariates of a model: their names, and which are categories.
@@ -103,9 +153,8 @@ def _column(X, j):
     if hasattr(X, "iloc"):  # pandas
         column = X.iloc[:, j]
         return column.to_numpy(object if column.dtype.name == "category" else None)
-    if is_frame(X):  # polars
-        return X[:, j].to_numpy()
-    return X[:, j]
+    column = X[:, j]
+    return column.to_numpy() if hasattr(column, "to_numpy") else column  # polars, or an array
 
 
 def _as_float(column, name):

@@ -11,7 +11,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from sl1max._utils.threads import count_threads, map_threads
 
 
-def run_parallel(function: Callable, arguments: Iterable[tuple], n_jobs: int | None, *, threads: bool = False) -> list:
+def run_parallel(
+    function: Callable,
+    arguments: Iterable[tuple],
+    n_jobs: int | None,
+    *,
+    threads: bool = False,
+    on_done: Callable[[], object] | None = None,
+) -> list:
     """The results of a function for several tuples of arguments, in their order.
 
     Parameters
@@ -21,18 +28,28 @@ def run_parallel(function: Callable, arguments: Iterable[tuple], n_jobs: int | N
     n_jobs : int or None
     threads : bool
         Use threads even if joblib is configured for workers without shared memory.
+    on_done : callable, optional
+        Called after each result.
 
     Returns
     -------
     list
     """
     backend, _ = get_active_backend(prefer="threads")
+    report = on_done or (lambda: None)
     if not threads and not getattr(backend, "supports_sharedmem", False):
-        return Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(*one) for one in arguments)
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        results = []
+        for result in parallel(delayed(function)(*one) for one in arguments):
+            results.append(result)
+            report()
+        return results
     config = sklearn.get_config()  # of this thread
 
     def call(one):
         with sklearn.config_context(**config):
-            return function(*one)
+            result = function(*one)
+        report()
+        return result
 
     return map_threads(call, arguments, count_threads(n_jobs))

@@ -31,7 +31,7 @@ from sl1max.datasets._store import Dataset
 from sl1max.metrics import optimal_f_measure, top_class_error
 from sl1max.model._model import Model
 from sl1max.model._model import load as load_model
-from sl1max.plot import COLORS, QUIET
+from sl1max.plot._drawing import COLORS, QUIET
 from sl1max.reproduction._result_store import Clock, Kept, file_name
 
 BETA, STRONGER_BETA = 0.5, 0.9

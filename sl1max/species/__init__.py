@@ -6,48 +6,60 @@ written. The estimators need scikit-learn; they are imported when asked for.
 
 from sl1max.species._lambdas import LambdasModel, read_lambdas
 from sl1max.species._raster import RasterStack, predict_raster
-from sl1max.species._swd import SWDTable, read_swd
+from sl1max.species._swd import SWDTable, draw_background, read_occurrences, read_swd, training_set
 
 __all__ = [
     "EnvironmentalSimilarity",
     "Evaluation",
+    "Figures",
     "LambdasModel",
     "MaxentFeatures",
     "RasterStack",
     "Replicates",
     "SWDTable",
+    "SpeciesBatch",
     "SpeciesModel",
     "Tuning",
     "cell_area",
     "checkerboard",
     "clamping_effect",
+    "compute_figures",
+    "draw_background",
     "evaluate",
+    "fit_species",
     "jackknife",
     "null_models",
     "percent_contribution",
     "permutation_importance",
     "predict_raster",
     "read_lambdas",
+    "read_occurrences",
     "read_swd",
     "replicate",
     "response_curve",
     "results_row",
     "spatial_blocks",
+    "training_set",
     "tune",
+    "write_report",
     "write_results",
 ]
 
 _LAZY = {
     "EnvironmentalSimilarity": "sl1max.species._novelty",
     "Evaluation": "sl1max.species._evaluation",
+    "Figures": "sl1max.species._report",
     "MaxentFeatures": "sl1max.species._transformer",
     "Replicates": "sl1max.species._replicates",
+    "SpeciesBatch": "sl1max.species._batch",
     "SpeciesModel": "sl1max.species._model",
     "Tuning": "sl1max.species._tuning",
     "cell_area": "sl1max.species._spatial",
     "checkerboard": "sl1max.species._spatial",
     "clamping_effect": "sl1max.species._novelty",
+    "compute_figures": "sl1max.species._report",
     "evaluate": "sl1max.species._evaluation",
+    "fit_species": "sl1max.species._batch",
     "jackknife": "sl1max.species._importance",
     "null_models": "sl1max.species._replicates",
     "percent_contribution": "sl1max.species._importance",
@@ -57,6 +69,7 @@ _LAZY = {
     "results_row": "sl1max.species._results",
     "spatial_blocks": "sl1max.species._spatial",
     "tune": "sl1max.species._tuning",
+    "write_report": "sl1max.species._report",
     "write_results": "sl1max.species._results",
 }
 

@@ -32,7 +32,7 @@ class Evaluation:
     n_presences, n_background : float
         Numbers of training presences and of points of the sample space, or the sums of their weights.
     gain, unregularized_gain : float
-        Over the uniform distribution, at the training presences.
+        Over the uniform distribution, at the training presences; ``gain`` is nan of a model read from a file.
     n_iter : int
         Rounds of training.
     auc : float

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from sl1max._data.covariates import FROM_DTYPE, Covariates
-from sl1max._data.feature_table import CATEGORY, LINEAR
+from sl1max._data.feature_table import CATEGORY, LETTERS, LINEAR
 from sl1max._data.inputs import check_options, read_sample_weight
 from sl1max.model._explain import make_table
 from sl1max.species._lambdas import OUTPUTS, LambdasModel
@@ -162,6 +162,42 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "drop"
         return tags
 
+    @classmethod
+    def from_lambdas(cls, model: LambdasModel, *, labels: Sequence[Any] = (0, 1), **options: Any) -> Self:
+        """A trained model from one that `read_lambdas` has read, such as one of the Java program.
+
+        It predicts, and it can be evaluated and explained like any other. What a file does not hold is nan: the
+        regularised gain, the duality gap, penalties.
+
+        Parameters
+        ----------
+        model : LambdasModel
+        labels : sequence of two labels
+            That of the background, then that of presences.
+        **options
+            Of `SpeciesModel`, such as ``output`` and ``clamp``.
+
+        Returns
+        -------
+        SpeciesModel
+        """
+        one = cls(**options)
+        one._check_options()
+        one.classes_ = np.asarray(labels)
+        if one.classes_.shape != (2,) or one.classes_[0] >= one.classes_[1]:
+            raise ValueError(f"labels must be two that ascend, got {labels!r}")
+        one.covariates_, one.n_features_in_ = model.covariates, len(model.covariates.names)
+        one.feature_names_in_ = np.array(model.covariates.names, object)
+        one.model_, one.entropy_, one.n_background_ = model, model.entropy, model.n_background
+        used = np.flatnonzero(model.weights)
+        one.features_ = _weights_table(
+            model.table[used], model.weights[used], np.full(len(used), np.nan), model.covariates
+        )
+        one.gain_ = one.unregularized_gain_ = one.dual_gap_ = one.n_presences_ = np.nan
+        one.converged_, one.n_iter_, one.n_features_expanded_ = False, 0, len(model.table)
+        one.feature_classes_ = "".join(letter for letter, kind in LETTERS.items() if (model.table.kind == kind).any())
+        return one
+
     # Training
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -270,13 +306,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             *_cumulate(raw, space.weight),
         )
         used = table[fit.used]
-        self.features_ = make_table(
-            feature=np.array(used.term_names(self.covariates_.names), str),
-            weight=fit.weights,
-            low=used.low,
-            high=used.high,
-            penalty=problem.penalties[fit.used],
-        )
+        self.features_ = _weights_table(used, fit.weights, problem.penalties[fit.used], self.covariates_)
         self.gain_ = -fit.objective
         self.unregularized_gain_ = float(fit.weights @ problem.means[fit.used] - fit.log_z)
         self.entropy_ = self.model_.entropy
@@ -438,6 +468,16 @@ def train_on_space(model: SpeciesModel, space: SampleSpace, columns: Sequence[in
         one.feature_names_in_ = np.array(one.covariates_.names, object)
     one._train(space)
     return one
+
+
+def _weights_table(table, weights, penalties, covariates):
+    return make_table(
+        feature=np.array(table.term_names(covariates.names), str),
+        weight=weights,
+        low=table.low,
+        high=table.high,
+        penalty=penalties,
+    )
 
 
 def _cumulate(raw, weight):

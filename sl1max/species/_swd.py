@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from sl1max._data.covariates import NamedColumns
+from sl1max.species._raster import RasterStack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +43,28 @@ class SWDTable:
 
     def __getitem__(self, rows) -> SWDTable:
         return SWDTable(self.species[rows], self.coordinates[rows], self.covariates[rows], self.names)
+
+    @property
+    def X(self) -> NamedColumns:
+        """The covariates with their names, in double precision, as models take them."""
+        return NamedColumns(self.covariates.astype(float), self.names)
+
+    def select(self, names: Sequence[str]) -> SWDTable:
+        """Some of the covariates, in this order.
+
+        Parameters
+        ----------
+        names : sequence of str
+
+        Returns
+        -------
+        SWDTable
+        """
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise ValueError(f"there is no covariate {missing[0]!r}; there are {', '.join(self.names)}")
+        columns = [self.names.index(name) for name in names]
+        return SWDTable(self.species, self.coordinates, self.covariates[:, columns], list(names))
 
     def of(self, species: str) -> SWDTable:
         """The rows of one species.
@@ -92,7 +120,121 @@ def read_swd(
     if missing is not None:
         covariates[covariates == np.float32(missing)] = np.nan
     table = SWDTable(np.array(species, str), numbers[:, :2], covariates, names)
-    return table[_first_of_each(table)] if remove_duplicates else table
+    return table[_first_of_each(table.species, table.coordinates)] if remove_duplicates else table
+
+
+def read_occurrences(
+    path: str | os.PathLike[str],
+    layers: RasterStack,
+    *,
+    crs: Any = None,
+    remove_duplicates: bool = True,
+) -> SWDTable:
+    """Read a CSV file of places, and the covariates there from rasters.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The first line names the columns: species, x, y (whatever they are called). Further columns are not used.
+    layers : RasterStack
+    crs : str or rasterio.crs.CRS, optional
+        That of x and y, such as "EPSG:4326", if it is not that of the layers.
+    remove_duplicates : bool
+        Keep only the first row of each species in each cell, as the Java program does with presences.
+
+    Returns
+    -------
+    SWDTable
+        Places where a layer has no data are left out.
+
+    Warns
+    -----
+    UserWarning
+        Some places are outside of the layers or where one has no data.
+    """
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        lines = csv.reader(stream)
+        if len(next(lines, [])) < 3:
+            raise ValueError(f"{os.fspath(path)} must begin with a line that names species, x and y")
+        species, places = [], []
+        for row in filter(None, lines):
+            if len(row) < 3:
+                raise ValueError(f"{os.fspath(path)}, line {lines.line_num}: {len(row)} fields, there must be three")
+            species.append(row[0].strip())
+            places.append([_number(field, path, lines.line_num) for field in row[1:3]])
+    places = np.array(places, float).reshape(-1, 2)
+    covariates = layers.sample(places, crs=crs).astype(np.float32)
+    table = SWDTable(np.array(species, str), places, covariates, list(layers.names))
+    known = ~np.isnan(covariates).any(axis=1)
+    if not known.any():
+        raise ValueError(f"{os.fspath(path)}: there is no place where every layer has data")
+    if not known.all():
+        n_unknown = np.count_nonzero(~known)
+        warnings.warn(
+            f"{os.fspath(path)}: {n_unknown} of {len(known)} places are left out, where a layer has no data",
+            stacklevel=2,
+        )
+    table = table[known]
+    if remove_duplicates:
+        rows, columns = layers.find_cells(table.coordinates, crs=crs)
+        table = table[_first_of_each(table.species, np.column_stack([rows, columns]))]
+    return table
+
+
+def draw_background(layers: RasterStack, n_points: int = 10_000, **options: Any) -> SWDTable:
+    """Background points drawn from rasters, as a table.
+
+    Parameters
+    ----------
+    layers : RasterStack
+    n_points : int
+    **options
+        As those of `RasterStack.draw_background`.
+
+    Returns
+    -------
+    SWDTable
+    """
+    places, covariates = layers.draw_background(n_points, **options)
+    species = np.full(len(places), "background")
+    return SWDTable(species, places, covariates.astype(np.float32), list(layers.names))
+
+
+def training_set(presences: SWDTable, background: SWDTable) -> tuple[NamedColumns, np.ndarray]:
+    """What `SpeciesModel.fit` takes, from two tables.
+
+    Parameters
+    ----------
+    presences, background : SWDTable
+        The covariates are found by name; those that only one of the tables has are not used.
+
+    Returns
+    -------
+    X : NamedColumns
+        The covariates of the background, then those of the presences, in the order of the background.
+    y : int array
+        0 for the background, 1 for presences.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sl1max.species import read_swd, training_set
+    >>> path = os.path.join(tempfile.mkdtemp(), "fir.csv")
+    >>> with open(path, "w") as stream:
+    ...     _ = stream.write("species,x,y,warmth\\nfir,10,50,7.5\\nfir,11,50,8\\n")
+    >>> X, y = training_set(read_swd(path), read_swd(path))
+    >>> X["warmth"].tolist(), y.tolist()
+    ([7.5, 8.0, 7.5, 8.0], [0, 0, 1, 1])
+    """
+    names = [name for name in background.names if name in presences.names]
+    if not names:
+        raise ValueError(
+            f"presences and background have no covariate in common: {', '.join(presences.names)}; "
+            f"{', '.join(background.names)}"
+        )
+    tables = [background.select(names), presences.select(names)]
+    X = NamedColumns(np.concatenate([table.covariates for table in tables]).astype(float), names)
+    return X, np.repeat([0, 1], [len(table) for table in tables])
 
 
 def _number(field, path, line):
@@ -105,9 +247,9 @@ def _number(field, path, line):
         raise ValueError(f"{os.fspath(path)}, line {line}: {field!r} is not a number") from None
 
 
-def _first_of_each(table):
-    """Rows that are the first of their species at their x and y."""
-    seen = {}
-    for row, (species, place) in enumerate(zip(table.species, table.coordinates.tolist(), strict=True)):
-        seen.setdefault((species, *place), row)
+def _first_of_each(species, places):
+    """Rows that are the first of their species at their place."""
+    seen: dict[tuple, int] = {}
+    for row, (name, place) in enumerate(zip(species.tolist(), places.tolist(), strict=True)):
+        seen.setdefault((name, *place), row)
     return np.fromiter(seen.values(), int)

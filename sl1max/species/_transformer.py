@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sl1max._data.covariates import FROM_DTYPE, Covariates, is_frame
+from sl1max._data.covariates import FROM_DTYPE, Covariates, NamedColumns, is_frame
 from sl1max._data.feature_table import LINEAR, choose_classes, default_betas, expand, means_and_penalties
 from sl1max._data.inputs import check_finite, read_sample_weight
 
@@ -21,7 +21,11 @@ def open_covariates(estimator: BaseEstimator, X: Any, *, reset: bool, allow_miss
         if not allow_missing:
             check_finite(X, "X")
         return X
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if isinstance(X, NamedColumns):  # found by name, in whatever order
+        if reset:
+            estimator.n_features_in_ = X.shape[1]
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
     if not len(X):
         raise ValueError("X has no rows")
     return X

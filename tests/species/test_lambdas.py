@@ -150,3 +150,26 @@ def test_damaged_file_is_refused(path, old, new, message):
     path.write_text(FILE.replace(old, new))
     with pytest.raises(ModelFileError, match=message):
         read_lambdas(path)
+
+
+def test_model_read_from_a_file_is_evaluated_like_the_trained_one(tmp_path):
+    from sl1max._data.covariates import NamedColumns
+    from sl1max.species import SpeciesModel, evaluate, permutation_importance
+
+    rng = np.random.default_rng(0)
+    values, y = rng.normal(size=(140, 2)), np.arange(140) >= 100
+    values[y] += [0.8, 0]
+    X = NamedColumns(values, ["warm", "rain"])
+    model = SpeciesModel("lqh", output="logistic").fit(X, y)
+    model.to_lambdas(tmp_path / "fir.lambdas")
+    again = SpeciesModel.from_lambdas(read_lambdas(tmp_path / "fir.lambdas"), output="logistic")
+    np.testing.assert_allclose(again.predict_suitability(X), model.predict_suitability(X), rtol=1e-12)
+    assert again.features_["weight"].tolist() == model.features_["weight"].tolist()
+    one, other = evaluate(again, X, y.astype(int)), evaluate(model, X, y)
+    assert np.isnan(one.gain) and one.auc == other.auc
+    np.testing.assert_allclose(one.unregularized_gain, other.unregularized_gain, rtol=1e-12)
+    np.testing.assert_allclose(one.thresholds["cumulative"], other.thresholds["cumulative"], rtol=1e-9)
+    shares = [permutation_importance(m, X, y.astype(int), random_state=0)["importance"] for m in (again, model)]
+    np.testing.assert_allclose(*shares, rtol=1e-9)
+    with pytest.raises(ValueError, match="labels must be two that ascend"):
+        SpeciesModel.from_lambdas(again.model_, labels=("yes", "no"))

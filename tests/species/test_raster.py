@@ -9,7 +9,16 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sl1max._utils import progress
-from sl1max.species import RasterStack, SpeciesModel, _raster, predict_raster, read_lambdas
+from sl1max.species import (
+    RasterStack,
+    SpeciesModel,
+    _raster,
+    draw_background,
+    predict_raster,
+    read_lambdas,
+    read_occurrences,
+    training_set,
+)
 
 rasterio = pytest.importorskip("rasterio")
 
@@ -323,3 +332,61 @@ def test_layers_without_a_common_cell(layers, tmp_path):
     nothing = write_grid(tmp_path / "nothing.tif", np.full(SHAPE, -9999.0))
     with pytest.raises(ValueError, match="no cell where every layer has data"):
         RasterStack([layers["rain"], nothing]).draw_background()
+
+
+# ------------------------------------------------------------------------------------------------- occurrences
+
+
+def write_places(path, rows):
+    path.write_text("species,lon,lat,note\n" + "".join(f"{name},{x},{y},seen\n" for name, x, y in rows))
+    return path
+
+
+def test_occurrences_have_the_covariates_of_their_cells(layers, tmp_path):
+    stack, grids = RasterStack(layers), make_grids()
+    places = [("fir", -79.4, 9.9), ("fir", -79.3, 9.8), ("oak", -79.4, 9.9), ("fir", -78.1, 9.1), ("fir", -79.9, 9.9)]
+    path = write_places(tmp_path / "places.csv", [*places, ("oak", 0, 0)])
+    with pytest.warns(UserWarning, match=r"places.csv: 2 of 6 places are left out, where a layer has no data"):
+        table = read_occurrences(path, stack)
+    assert table.species.tolist() == ["fir", "oak", "fir"]  # the second is in the cell of the first
+    assert_array_equal(table.covariates[2], [grids[name][1, 3] for name in NAMES])
+    with pytest.warns(UserWarning):
+        assert len(read_occurrences(path, stack, remove_duplicates=False)) == 4
+
+
+def test_occurrences_in_another_reference_system_are_moved(layers, tmp_path):
+    from rasterio.warp import transform
+
+    x, y = transform("EPSG:4326", "EPSG:3857", [-78.1], [9.1])
+    path = write_places(tmp_path / "places.csv", [("fir", x[0], y[0])])
+    table = read_occurrences(path, RasterStack(layers), crs="EPSG:3857")
+    there = read_occurrences(write_places(tmp_path / "degrees.csv", [("fir", -78.1, 9.1)]), RasterStack(layers))
+    assert_array_equal(table.covariates, there.covariates)
+
+
+def test_occurrences_outside_are_refused_with_a_reason(layers, tmp_path):
+    path = write_places(tmp_path / "places.csv", [("fir", 9.1, -78.1), ("fir", 9.0, -78.0)])
+    with (
+        pytest.warns(UserWarning, match="longitude and latitude, swapped"),
+        pytest.raises(ValueError, match=r"places.csv: there is no place where every layer has data"),
+    ):
+        read_occurrences(path, RasterStack(layers))
+    path.write_text("species,lon\nfir,1\n")
+    with pytest.raises(ValueError, match="must begin with a line that names species, x and y"):
+        read_occurrences(path, RasterStack(layers))
+    path.write_text("species,lon,lat\nfir,1\n")
+    with pytest.raises(ValueError, match="line 2: 2 fields, there must be three"):
+        read_occurrences(path, RasterStack(layers))
+
+
+def test_background_table_trains_with_occurrences(layers, tmp_path):
+    stack = RasterStack(layers)
+    rng = np.random.default_rng(0)
+    rows = [("fir", x, y) for x, y in zip(rng.uniform(-79, -70, 40), rng.uniform(-5, 5, 40), strict=True)]
+    presences = read_occurrences(write_places(tmp_path / "places.csv", rows), stack)
+    background = draw_background(stack, 500, random_state=0)
+    X, y = training_set(presences, background)
+    trained = SpeciesModel(categorical_features=["soil"]).fit(X, y)
+    predict_raster(trained, stack, tmp_path / "map.tif")
+    values, _ = read(tmp_path / "map.tif")
+    assert np.count_nonzero(values == -9999) == len(MISSING)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from sl1max.species import read_swd
+from sl1max._data.covariates import NamedColumns
+from sl1max.species import SpeciesModel, read_swd, training_set
 
 FILE = """species,lon,lat,rain,warm
 oak,1.5,2.5,10,0.1
@@ -59,3 +60,38 @@ def test_malformed_file_is_refused(path, old, new, message):
 def test_file_without_rows_is_read(path):
     path.write_text(FILE.splitlines()[0])
     assert read_swd(path).covariates.shape == (0, 2)
+
+
+def test_training_set_has_the_covariates_of_both_tables(path, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("species,x,y,warm,depth,rain\nbackground,0,0,0.5,1,20\nbackground,1,0,0.6,2,30\n")
+    X, y = training_set(read_swd(path), read_swd(other))
+    assert X.columns == ["warm", "rain"] and y.tolist() == [0, 0, 1, 1, 1, 1]
+    assert_array_equal(X["rain"], [20, 30, 10, 11, 12, np.nan])
+    assert X.values.dtype == float
+    other.write_text("species,x,y,depth\nbackground,0,0,1\n")
+    with pytest.raises(ValueError, match="presences and background have no covariate in common: rain, warm; depth"):
+        training_set(read_swd(path), read_swd(other))
+
+
+def test_select_names_a_covariate_that_is_not_there(path):
+    table = read_swd(path)
+    assert_array_equal(table.select(["warm"]).covariates[:, 0], table.covariates[:, 1])
+    with pytest.raises(ValueError, match="there is no covariate 'wind'; there are rain, warm"):
+        table.select(["wind"])
+
+
+def test_named_columns_train_and_predict_by_name():
+    rng = np.random.default_rng(0)
+    values, y = rng.normal(size=(60, 2)), np.arange(60) >= 40
+    X = NamedColumns(values, ["warm", "rain"])
+    model = SpeciesModel("lq").fit(X, y)
+    assert model.covariates_.names == ("warm", "rain")
+    turned = NamedColumns(np.column_stack([values[:, 1], np.zeros(60), values[:, 0]]), ["rain", "wind", "warm"])
+    assert_array_equal(model.predict_suitability(turned), model.predict_suitability(X))
+    assert_array_equal(model.predict_suitability(X[:5]), model.predict_suitability(X)[:5])
+    assert_array_equal(np.asarray(X), values)
+    with pytest.raises(ValueError, match="X lacks the covariate 'warm'"):
+        model.predict(NamedColumns(values, ["rain", "wind"]))
+    with pytest.raises(ValueError, match="there are 1 names for values of shape"):
+        NamedColumns(values, ["rain"])

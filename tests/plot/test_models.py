@@ -10,6 +10,7 @@ import sl1max
 from sl1max import plot
 from sl1max.metrics import calibration_curve, reject_curve
 from sl1max.model._explain import Table
+from sl1max.plot import _drawing
 
 matplotlib = pytest.importorskip("matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -70,7 +71,7 @@ def test_path(result):
     ax = plot.plot_path(result, 1, n=4, feature_names=NAMES)
     weights = np.array([model.weights.toarray()[1] for model in result.models])
     greatest = np.argsort(-np.abs(weights).max(axis=0))[:4]
-    colored = [line for line in ax.get_lines() if line.get_color() in plot.COLORS]
+    colored = [line for line in ax.get_lines() if line.get_color() in _drawing.COLORS]
     np.testing.assert_array_equal([line.get_ydata() for line in colored], weights[:, greatest].T)
     np.testing.assert_array_equal(colored[0].get_xdata(), result.betas)
     assert [text.get_text() for text in ax.texts] == [NAMES[j] for j in greatest]
@@ -161,7 +162,7 @@ def test_top_features(n):
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table["weight"][order])
     assert [text.get_text() for text in ax.get_yticklabels()] == table["feature"][order].tolist()
     for bar in ax.patches:
-        expected = plot.POSITIVE if bar.get_width() > 0 else plot.NEGATIVE
+        expected = _drawing.POSITIVE if bar.get_width() > 0 else _drawing.NEGATIVE
         assert matplotlib.colors.to_hex(bar.get_facecolor()).upper() == expected
     assert ax.get_title() == "class 1" and ax.get_xlabel() == "weight"
     check_layout(ax)
@@ -192,12 +193,12 @@ def test_given_axes_are_used(result):
 
 def test_spread():
     places = np.array([0.5, 0.1, 0.11, 0.12, 0.9, 0.99])
-    spread = plot._spread(places, 0.1, 0, 1)
+    spread = _drawing.spread_apart(places, 0.1, 0, 1)
     assert (np.argsort(spread) == np.argsort(places)).all()
     assert np.diff(np.sort(spread)).min() >= 0.1 - 1e-12
     assert spread.min() >= 0 and spread.max() <= 1 + 1e-12
     assert spread[0] == pytest.approx(0.5)
-    assert len(plot._spread([], 0.1, 0, 1)) == 0
+    assert len(_drawing.spread_apart([], 0.1, 0, 1)) == 0
 
 
 def test_without_matplotlib():

@@ -13,17 +13,10 @@ import numpy as np
 
 from sl1max.metrics import Which, calibration_curve, reject_curve
 from sl1max.model._explain import Ranking, Sign, class_number, read_names
+from sl1max.plot._drawing import COLORS, NEGATIVE, POSITIVE, QUIET, SMALL, label_line_ends, line_style, open_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Told apart with any kind of colour vision (Okabe and Ito); the line styles serve where colours run out.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-STYLES = ("-", "--", ":", "-.")
-POSITIVE, NEGATIVE, QUIET = COLORS[0], COLORS[1], "#B0B0B0"
-SMALL = "small"
-LINE_POINTS = 11.5  # from one line of small text to the next
-CONNECTOR = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
 
 
 def plot_path(
@@ -75,18 +68,18 @@ def plot_path(
     order = np.argsort(-size, kind="stable")
     order = order[size[order] > 0]
     texts = [str(j if names is None else names[j]) for j in order[:n]]
-    ax = _axes(ax, (6.0, 3.8))
+    ax = open_axes(ax, (6.0, 3.8))
     if len(order) > n:
         ax.plot(betas, weights[:, order[n:]], color=QUIET, linewidth=0.6, alpha=0.6, zorder=1)
     for k, j in enumerate(order[:n]):
-        ax.plot(betas, weights[:, j], zorder=3, **_style(k))
+        ax.plot(betas, weights[:, j], zorder=3, **line_style(k))
     ax.axhline(0, color="black", linewidth=0.8, zorder=2)
     _scale_of_betas(ax, betas)
     ax.set_xlabel(r"strength of the regularisation $\beta$")
     ax.set_ylabel(f"weight for class {label}")
     _count_on_top(ax, betas, np.count_nonzero(weights, axis=1))
-    _tidy(ax)
-    _label_line_ends(ax, betas.min(), weights[np.argmin(betas), order[:n]], texts)
+    tidy(ax)
+    label_line_ends(ax, betas.min(), weights[np.argmin(betas), order[:n]], texts)
     return ax
 
 
@@ -122,7 +115,7 @@ def plot_convergence(history: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     by_class: dict[Any, list] = {}
     for progress in history:
         by_class.setdefault(progress.class_label, []).append(progress)
-    ax = _axes(ax, (5.2, 3.6))
+    ax = open_axes(ax, (5.2, 3.6))
     if len(by_class) == 1:
         _plot_one_problem(ax, history)
     else:
@@ -130,7 +123,7 @@ def plot_convergence(history: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     ax.set_xlabel("iteration")
     ax.xaxis.get_major_locator().set_params(integer=True)
-    _tidy(ax)
+    tidy(ax)
     return ax
 
 
@@ -153,7 +146,7 @@ def _plot_many_problems(ax, by_class):
         n_iter, gap, target = _columns(history, "n_iter", "dual_gap", "target")
         style = {"color": QUIET, "linewidth": 0.7, "zorder": 1}
         if label in slowest:
-            style = {"label": str(label), "zorder": 3, **_style(slowest.index(label))}
+            style = {"label": str(label), "zorder": 3, **line_style(slowest.index(label))}
         if len(history) == 1:
             style["marker"] = "."
         ax.plot(n_iter, _positive(gap / target), **style)
@@ -210,7 +203,7 @@ def plot_top_features(
         raise ValueError(f"plot_top_features: class {label} has no weights")
     weights, names = table[by], [str(name) for name in table["feature"]]
     order = np.argsort(weights, kind="stable")
-    ax = _axes(ax, (4.8, 0.9 + 0.23 * len(table)))
+    ax = open_axes(ax, (4.8, 0.9 + 0.23 * len(table)))
     place = np.arange(len(order))
     colors = np.where(weights[order] > 0, POSITIVE, NEGATIVE)
     ax.barh(place, weights[order], height=0.72, color=colors)
@@ -221,7 +214,7 @@ def plot_top_features(
     unit = " (log-odds)" if label_mode == "independent" else ""
     ax.set_xlabel(f"weight{unit}" if by == "weight" else "weight times standard deviation")
     ax.set_title(f"class {label}" + ("" if against is None else f" against {against}"), fontsize="medium")
-    _tidy(ax, grid="x")
+    tidy(ax, grid="x")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
@@ -258,7 +251,7 @@ def plot_calibration(
     """
     mean_proba, frequency, count = calibration_curve(y_true, proba, which=which, n_bins=n_bins, labels=labels)
     error = np.average(np.abs(mean_proba - frequency), weights=count)
-    ax = _axes(ax, (4.4, 4.0))
+    ax = open_axes(ax, (4.4, 4.0))
     low = 0.0 if which == "all" else max(0.0, np.floor(10 * min(mean_proba.min(), frequency.min())) / 10)
     ax.plot([low, 1], [low, 1], color="black", linewidth=0.9, linestyle=":", label="perfect")
     label = f"{count.sum()} predictions, calibration error {error:.3f}"
@@ -267,7 +260,7 @@ def plot_calibration(
     ax.set_ylabel("share that is right" if which == "top" else "share that has the class")
     ax.legend(frameon=False, fontsize=SMALL, loc="lower right")
     ax.set_aspect("equal")
-    _tidy(ax)
+    tidy(ax)
     return ax
 
 
@@ -302,7 +295,7 @@ def plot_reject(
     'error among the examples kept'
     """
     rate, error = reject_curve(y_true, scores, confidence=confidence, labels=labels)
-    ax = _axes(ax, (4.8, 3.4))
+    ax = open_axes(ax, (4.8, 3.4))
     ax.plot(rate, error, color=COLORS[len(ax.lines) % len(COLORS)], linewidth=1.6, label=name)
     ax.set_xlabel("share of examples rejected")
     ax.set_ylabel("error among the examples kept")
@@ -310,7 +303,7 @@ def plot_reject(
     ax.set_ylim(bottom=0)
     if name is not None:
         ax.legend(frameon=False, fontsize=SMALL)
-    _tidy(ax)
+    tidy(ax)
     return ax
 
 
@@ -347,11 +340,11 @@ def plot_cv(search: Any, *, ax: Axes | None = None) -> Axes:
     others = [name for name in results["params"][0] if name != "beta"]
     models = [tuple(row[name] for name in others) for row in results["params"]]
     error = results["std_test_score"] / np.sqrt(max(search.n_splits_ - 1, 1))
-    ax = _axes(ax, (6.0, 3.8))
+    ax = open_axes(ax, (6.0, 3.8))
     distinct = list(dict.fromkeys(models))
     for k, model in enumerate(distinct):
         rows = np.array([one == model for one in models])
-        mean, style = results["mean_test_score"][rows], _style(k)
+        mean, style = results["mean_test_score"][rows], line_style(k)
         label = ", ".join(map(str, model))
         ax.plot(betas[rows], mean, marker="o", markersize=3.5, label=label, **style)
         low, high = mean - error[rows], mean + error[rows]
@@ -364,37 +357,11 @@ def plot_cv(search: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(r"strength of the regularisation $\beta$")
     ax.set_ylabel(f"score, mean over {search.n_splits_} folds")
     ax.legend(frameon=False, fontsize=SMALL)
-    _tidy(ax)
+    tidy(ax)
     return ax
 
 
 # Pieces
-
-
-def _axes(ax, size):
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("sl1max.plot needs matplotlib: pip install 'sl1max[plot]'") from error
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
-def _tidy(ax, grid="y"):
-    """Light grid behind the data, no frame where there is no scale."""
-    ax.set_axisbelow(True)
-    ax.grid(axis=grid, color="#E4E4E4", linewidth=0.6)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
-def _style(k):
-    return {
-        "color": COLORS[k % len(COLORS)],
-        "linestyle": STYLES[k // len(COLORS) % len(STYLES)],
-        "linewidth": 1.6,
-    }
 
 
 def _chosen_label(model, label):
@@ -417,45 +384,6 @@ def _columns(history, *names):
 def _positive(values):
     """NaN where a logarithmic scale has no place for a value."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)
-
-
-def _label_line_ends(ax, x, heights, texts):
-    """Names to the right of the lines, moved apart where they would overlap, each tied to its line."""
-    low, high = ax.get_ylim()
-    ax.figure.draw_without_rendering()  # only then the layout says how high the axes are
-    points = ax.get_window_extent().height * 72 / ax.figure.dpi
-    places = _spread(heights, LINE_POINTS / points * (high - low), low, high)
-    for k, (height, place, text) in enumerate(zip(heights, places, texts, strict=True)):
-        color = _style(k)["color"]
-        ax.annotate(
-            text,
-            xy=(x, height),
-            xytext=(1.05, (place - low) / (high - low)),
-            textcoords="axes fraction",
-            va="center",
-            color=color,
-            fontsize=SMALL,
-            annotation_clip=False,
-            arrowprops={**CONNECTOR, "color": color},
-        )
-    ax.set_ylim(low, high)
-
-
-def _spread(places, gap, low, high):
-    """The nearest places, by least squares, that are a gap apart in the same order and within bounds."""
-    order = np.argsort(places, kind="stable")
-    steps = gap * np.arange(len(places))
-    blocks = []  # mean and size of places that push each other away
-    for place in np.asarray(places, float)[order] - steps:
-        mean, size = place, 1
-        while blocks and blocks[-1][0] > mean:
-            other, other_size = blocks.pop()
-            mean, size = (mean * size + other * other_size) / (size + other_size), size + other_size
-        blocks.append((mean, size))
-    moved = np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
-    spread = np.empty(len(places))
-    spread[order] = np.clip(moved, low, max(low, high - gap * (len(places) - 1))) + steps
-    return spread
 
 
 def _scale_of_betas(ax, betas):
