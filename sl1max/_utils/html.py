@@ -248,4 +248,4 @@ def _anchors(titles):
 def write_page(path: str | os.PathLike[str], content: Html) -> None:
     """Write a page to a file, which holds its previous content until the new one is complete."""
     with atomic_write(path) as stream:
-        stream.write(content.encode())
+        stream.write(content.encode(errors="backslashreplace"))  # half of a surrogate pair

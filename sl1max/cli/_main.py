@@ -164,6 +164,9 @@ def main(argv=None) -> int:
         return _complain(f"{error.filename}: {error.strerror}" if named else error)
     except (FitError, ThreadStartError) as error:
         return _complain(error)
+    except UnicodeEncodeError as error:
+        character = error.object[error.start]
+        return _complain(f"{character!a} cannot be written in the encoding {error.encoding}: --json writes ASCII")
     except MemoryError as error:
         return _complain(f"not enough memory: {error}")
     except KeyboardInterrupt:
@@ -712,9 +715,14 @@ def read_rows(path, zero_based, n_features):
 def prediction_lines(model, pieces, *, top, proba, as_json):
     """A line for each example."""
     labels = model.classes.tolist()
+    sets = model.trained_on_indicator and model.label_mode == "independent"
+    if not as_json:
+        separator = "\t" if proba else "," if sets and top is None else "\n"
+        for label in map(str, labels):
+            if separator in label or len(label.splitlines()) > 1:
+                raise InputError(f"the label {label!a} holds what separates labels or lines: use --json")
     if proba and not as_json:
         yield "\t".join(map(str, labels))
-    sets = model.trained_on_indicator and model.label_mode == "independent"
     for rows in (rows for X in pieces for rows in chunks(model, X)):
         if proba or top is not None:
             for probs in model.predict_proba(rows):

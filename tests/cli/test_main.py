@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -284,6 +285,49 @@ def test_inspect_a_class_without_weights(files, capsys):
     code, out, _ = run(capsys, "inspect", "flat.sl1max", "--class", "0")
     assert code == 0 and out.endswith("class 0: no weights\n")
     assert run_json(capsys, "inspect", "flat.sl1max")["beta"] is None
+
+
+def save_text_model(labels):
+    """A model of two text labels, as text.sl1max."""
+    X, y = make_data()
+    sl1max.fit(X, np.array(labels)[y % 2]).save("text.sl1max")
+
+
+@pytest.mark.parametrize("command", ["predict", "predict --proba", "predict --output out", "inspect"])
+def test_labels_that_the_encoding_lacks(files, capsys, command):
+    """A label may be any text, with halves of surrogate pairs."""
+    save_text_model(["\ud800", "b"])
+    command, *options = command.split()
+    args = [command, "text.sl1max", *["test.svm"] * (command == "predict"), *options]
+    code, _, err = run(capsys, *args)
+    expected = "sl1max: error: '\\ud800' cannot be written in the encoding utf-8: --json writes ASCII\n"
+    assert (code, err.lower()) == (cli.BAD_INPUT, expected.lower())
+    assert not os.path.exists("out")
+    assert run(capsys, *args, "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "options", "refused"),
+    [("a\nb", [], True), ("a\tb", [], False), ("a\tb", ["--proba"], True), ("a\u2028b", ["--top", "1"], True)],
+)
+def test_labels_that_break_lines(files, capsys, label, options, refused):
+    save_text_model([label, "c"])
+    args = ["predict", "text.sl1max", "test.svm", *options]
+    if refused:
+        check_complaint(capsys, *args, says="holds what separates labels or lines: use --json")
+    else:
+        assert run(capsys, *args)[1].count("\n") == 20
+    assert run(capsys, *args, "--json")[0] == 0
+
+
+def test_labels_with_commas_in_sets(files, capsys):
+    X, y = make_data()
+    sl1max.fit(X, np.eye(3)[y]).save("sets.sl1max")
+    assert run(capsys, "predict", "sets.sl1max", "test.svm")[0] == 0
+    model = sl1max.fit(X, np.eye(3)[y])
+    replace(model, classes=np.array(["a,b", "c", "d"])).save("sets.sl1max")
+    check_complaint(capsys, "predict", "sets.sl1max", "test.svm", says="the label 'a,b' holds what separates labels")
+    assert run(capsys, "predict", "sets.sl1max", "test.svm", "--top", "2")[0] == 0
 
 
 def test_progress_on_a_terminal_only(files, capsys, monkeypatch):
