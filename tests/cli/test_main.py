@@ -15,7 +15,9 @@ from scipy import sparse
 from stand_ins import raising
 
 import sl1max
+from sl1max.cli import _evaluate
 from sl1max.cli import _main as cli
+from sl1max.cli._errors import NOT_CONVERGED
 from sl1max.datasets import fetch_reuters21578, fetch_webkb
 from sl1max.svmlight import write_svmlight
 
@@ -38,7 +40,7 @@ def files(tmp_path, monkeypatch):
     X, y = make_data()
     write_svmlight(X[:60], y[:60], "train.svm")
     write_svmlight(X[60:], y[60:], "test.svm")
-    assert cli.main(["train", "train.svm", "model.sl1max", "--json"]) == 0
+    assert cli.main(["train", "model.sl1max", "train.svm", "--json"]) == 0
     return tmp_path
 
 
@@ -77,7 +79,7 @@ def test_webkb(tmp_path, capsys, ending):
     train, test, model = (tmp_path / name for name in (f"train.svm{ending}", f"test.svm{ending}", "m.sl1max"))
     write_svmlight(data.X_train[taken], data.y_train[taken], train)
     write_svmlight(data.X_train[held_out], data.y_train[held_out], test)
-    report = run_json(capsys, "train", train, model, "--tol", "1e-3", "--n-features", data.X_train.shape[1])
+    report = run_json(capsys, "train", model, train, "--tol", "1e-3", "--n-features", data.X_train.shape[1])
     assert report["converged"] and report["n_classes"] == 4
     fitted = sl1max.fit(data.X_train[taken], data.y_train[taken], tol=1e-3)
     expected = fitted.predict(data.X_train[held_out])
@@ -102,7 +104,7 @@ def test_reuters(tmp_path, capsys, monkeypatch):
     train, test, model = tmp_path / "train.svm.gz", tmp_path / "test.svm", tmp_path / "model.sl1max"
     write_svmlight(data.X_train, data.y_train, train)
     write_svmlight(data.X_test, data.y_test, test)
-    report = run_json(capsys, "train", train, model, "--distribution", "class-conditional", "--tol", "1e-2")
+    report = run_json(capsys, "train", model, train, "--distribution", "class-conditional", "--tol", "1e-2")
     assert report["label_sets"] and report["label_mode"] == "independent" and report["n_classes"] == 90
     report = run_json(capsys, "evaluate", model, test)
     assert report["examples"] == 3299 and report["unseen_labels"] == []
@@ -114,7 +116,7 @@ def test_reuters(tmp_path, capsys, monkeypatch):
 def test_options_reach_fit(files, capsys):
     X, y = make_data()
     report = run_json(
-        capsys, "train", "train.svm", "other.sl1max", "--distribution", "joint", "--label-mode", "independent",
+        capsys, "train", "other.sl1max", "train.svm", "--distribution", "joint", "--label-mode", "independent",
         "--beta", "2", "--beta-rule", "count", "--tol", "1e-6", "--jobs", "2", "--no-intercept",
         "--solver", "auto", "--max-iter", "500",
     )  # fmt: skip
@@ -126,21 +128,21 @@ def test_options_reach_fit(files, capsys):
     )  # fmt: skip
     np.testing.assert_array_equal(model.weights.toarray(), expected.weights.toarray())
     assert (model.beta, model.beta_rule, model.tol) == (2.0, "count", 1e-6)
-    report = run_json(capsys, "train", "train.svm", "again.sl1max", "--C", "4")
+    report = run_json(capsys, "train", "again.sl1max", "train.svm", "--C", "4")
     assert (report["beta"], report["beta_rule"]) == (0.25, "count")
-    args = ["train", "train.svm", "m.sl1max", "--C", "4", "--beta", "0.25"]
+    args = ["train", "m.sl1max", "train.svm", "--C", "4", "--beta", "0.25"]
     check_complaint(capsys, *args, says="--beta and --C are two names of one strength, beta = 1/C: give one of them")
 
 
 def test_holdout_is_chosen_by_the_seed(files, capsys):
     def reports(seed):
-        report = run_json(capsys, "train", "train.svm", "held.sl1max", "--holdout", "0.25", "--seed", seed)
+        report = run_json(capsys, "train", "held.sl1max", "train.svm", "--holdout", "0.25", "--seed", seed)
         assert report["n_examples"] == 45 and report["holdout"]["examples"] == 15
         return report["holdout"], report["objective"]
 
     assert reports(1) == reports(1)
     assert reports(1) != reports(2)
-    code, out, _ = run(capsys, "train", "train.svm", "held.sl1max", "--holdout", "0.25")
+    code, out, _ = run(capsys, "train", "held.sl1max", "train.svm", "--holdout", "0.25")
     assert code == 0 and "holdout:\n  examples: 15\n  error: 0." in out
 
 
@@ -151,7 +153,7 @@ def test_label_sets(tmp_path, monkeypatch, capsys):
     indicator = np.column_stack([y == 0, y >= 1, y == 2])
     indicator[3] = False
     write_svmlight(X, indicator.astype(int), "sets.svm", classes=[3, 5, 8.5])
-    report = run_json(capsys, "train", "sets.svm", "model.sl1max")
+    report = run_json(capsys, "train", "model.sl1max", "sets.svm")
     assert report["label_sets"] and report["label_mode"] == "independent"
     model = sl1max.load("model.sl1max")
     assert model.classes.tolist() == [3, 5, 8.5]
@@ -170,14 +172,14 @@ def test_label_sets(tmp_path, monkeypatch, capsys):
     assert report["f_measure"] == pytest.approx(2 * hits / (expected.sum() + indicator.sum()))
     assert "log_loss" not in report
     tied = ("--label-mode", "exclusive", "--multilabel-weighting", "equal")
-    report = run_json(capsys, "train", "sets.svm", "tied.sl1max", *tied)
+    report = run_json(capsys, "train", "tied.sl1max", "sets.svm", *tied)
     assert report["label_mode"] == "exclusive" and report["n_examples"] == 79
     _, out, _ = run(capsys, "predict", "tied.sl1max", "sets.svm")
     assert set(out.split()) <= {"3.0", "5.0", "8.5"}
 
 
 def test_label_sets_on_request(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "sets.sl1max", "--label-sets")
+    report = run_json(capsys, "train", "sets.sl1max", "train.svm", "--label-sets")
     assert report["label_sets"] and report["label_mode"] == "independent"
     report = run_json(capsys, "evaluate", "sets.sl1max", "test.svm")
     assert 0 < report["f_measure"] <= 1
@@ -191,16 +193,16 @@ def test_npz(tmp_path, monkeypatch, capsys):
     np.save("y.npy", labels)
     np.save("indicator.npy", np.eye(3)[y])
     sparse.save_npz("indicator.npz", sparse.csr_array(np.eye(3)[y]))
-    assert not run_json(capsys, "train", "X.npz", "m.sl1max", "--labels", "y.npy")["label_sets"]
+    assert not run_json(capsys, "train", "m.sl1max", "X.npz", "--labels", "y.npy")["label_sets"]
     assert sl1max.load("m.sl1max").classes.tolist() == ["eggs", "ham", "spam"]
     _, out, _ = run(capsys, "predict", "m.sl1max", "X.npz")
     assert out.split() == sl1max.fit(X, labels).predict(X).tolist()
     assert run_json(capsys, "evaluate", "m.sl1max", "X.npz", "--labels", "y.npy")["error"] < 0.5
     for name in ("indicator.npy", "indicator.npz"):
-        report = run_json(capsys, "train", "X.npz", "i.sl1max", "--labels", name)
+        report = run_json(capsys, "train", "i.sl1max", "X.npz", "--labels", name)
         assert report["label_sets"] and report["n_classes"] == 3
         assert run_json(capsys, "evaluate", "i.sl1max", "X.npz", "--labels", name)["error"] < 0.5
-    assert run_json(capsys, "train", "X.npz", "s.sl1max", "--labels", "y.npy", "--label-sets")["label_sets"]
+    assert run_json(capsys, "train", "s.sl1max", "X.npz", "--labels", "y.npy", "--label-sets")["label_sets"]
     assert sl1max.load("s.sl1max").classes.tolist() == ["eggs", "ham", "spam"]
 
 
@@ -208,9 +210,9 @@ def test_zero_based(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, y = make_data()
     write_svmlight(X, y, "zero.svm", zero_based=True)
-    assert run_json(capsys, "train", "zero.svm", "m.sl1max", "--zero-based")["n_features"] == 12
+    assert run_json(capsys, "train", "m.sl1max", "zero.svm", "--zero-based")["n_features"] == 12
     assert run_json(capsys, "evaluate", "m.sl1max", "zero.svm", "--zero-based")["examples"] == 80
-    check_complaint(capsys, "train", "zero.svm", "m.sl1max", says="feature index 0 in a one-based file")
+    check_complaint(capsys, "train", "m.sl1max", "zero.svm", says="feature index 0 in a one-based file")
 
 
 # Output
@@ -241,7 +243,7 @@ def test_predictions(files, capsys):
 def test_predictions_in_pieces(files, capsys, monkeypatch):
     whole = run(capsys, "predict", "model.sl1max", "test.svm")
     report = run_json(capsys, "evaluate", "model.sl1max", "test.svm")
-    monkeypatch.setattr(cli, "CELLS_AT_ONCE", 10)
+    monkeypatch.setattr(_evaluate, "CELLS_AT_ONCE", 10)
     assert run(capsys, "predict", "model.sl1max", "test.svm") == whole
     again = run_json(capsys, "evaluate", "model.sl1max", "test.svm")
     assert again.pop("unseen_labels") == report.pop("unseen_labels")
@@ -281,7 +283,7 @@ def test_inspect(files, capsys):
 
 
 def test_inspect_a_class_without_weights(files, capsys):
-    run_json(capsys, "train", "train.svm", "flat.sl1max", "--beta", "inf")
+    run_json(capsys, "train", "flat.sl1max", "train.svm", "--beta", "inf")
     code, out, _ = run(capsys, "inspect", "flat.sl1max", "--class", "0")
     assert code == 0 and out.endswith("class 0: no weights\n")
     assert run_json(capsys, "inspect", "flat.sl1max")["beta"] is None
@@ -339,11 +341,11 @@ def test_progress_on_a_terminal_only(files, capsys, monkeypatch):
         return fit(*args, **options)
 
     monkeypatch.setattr(sl1max, "fit", watched)
-    run(capsys, "train", "train.svm", "m.sl1max")
+    run(capsys, "train", "m.sl1max", "train.svm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    code, out, err = run(capsys, "train", "train.svm", "m.sl1max", "--json")
+    code, out, err = run(capsys, "train", "m.sl1max", "train.svm", "--json")
     assert code == 0 and json.loads(out) and "gap" in err
-    assert run(capsys, "train", "train.svm", "m.sl1max", "--quiet")[2] == ""
+    assert run(capsys, "train", "m.sl1max", "train.svm", "--quiet")[2] == ""
     assert seen == [0, 1, 0]
 
 
@@ -352,6 +354,10 @@ def test_help(command, capsys):
     code, out, _ = run(capsys, *command, "--help")
     assert code == 0 and "examples:" in out and "exit codes:" in out
     assert max(map(len, out.splitlines())) <= 110
+
+
+def test_without_arguments(capsys):
+    assert run(capsys) == run(capsys, "--help")
 
 
 def test_version(capsys):
@@ -363,8 +369,8 @@ def test_version(capsys):
 
 def test_not_converged(files, capsys):
     hard = ("--max-iter", "1", "--tol", "1e-12")
-    code, out, err = run(capsys, "train", "train.svm", "m.sl1max", *hard, "--json")
-    assert code == cli.NOT_CONVERGED and not json.loads(out)["converged"]
+    code, out, err = run(capsys, "train", "m.sl1max", "train.svm", *hard, "--json")
+    assert code == NOT_CONVERGED and not json.loads(out)["converged"]
     assert err.startswith("sl1max: warning: sl1max.fit did not converge") and err.count("\n") == 1
     assert not sl1max.load("m.sl1max").converged
 
@@ -372,11 +378,10 @@ def test_not_converged(files, capsys):
 @pytest.mark.parametrize(
     "args",
     [
-        (),
         ("learn",),
         ("train", "train.svm"),
-        ("train", "train.svm", "m", "--distribution", "odd"),
-        ("train", "train.svm", "m", "--beta", "much"),
+        ("train", "m", "train.svm", "--distribution", "odd"),
+        ("train", "m", "train.svm", "--beta", "much"),
         ("predict", "model.sl1max", "test.svm", "--top", "0"),
         ("predict", "model.sl1max", "test.svm", "--top", "1", "--proba"),
     ],
@@ -398,30 +403,32 @@ def test_impossible_options(files, capsys):
         ("--holdout", "1", "error: --holdout 1 must be between 0 and 1"),
         ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm to train on"),
     ):
-        check_complaint(capsys, "train", "train.svm", "m.sl1max", option, value, says=says)
-    code, _, err = run(capsys, "train", "train.svm", "m.sl1max", "--learner", "adaboost", "--n-estimators", "abc")
+        check_complaint(capsys, "train", "m.sl1max", "train.svm", option, value, says=says)
+    code, _, err = run(capsys, "train", "m.sl1max", "train.svm", "--learner", "adaboost", "--n-estimators", "abc")
     assert code == 2 and err.endswith("error: argument --n-estimators: 'abc' is not a positive integer\n")
 
 
 def test_files_that_are_not_there(files, capsys):
-    check_complaint(capsys, "train", "none.svm", "m", says="none.svm: No such file")
+    check_complaint(capsys, "train", "m", "none.svm", says="none.svm: No such file")
+    says = "none.svm: No such file or directory; the model comes first: sl1max train MODEL DATA"
+    check_complaint(capsys, "train", "train.svm", "none.svm", says=says)
     check_complaint(capsys, "predict", "none.sl1max", "test.svm", says="none.sl1max: No such file")
     check_complaint(capsys, "evaluate", "model.sl1max", "none.svm", says="none.svm: No such file")
-    check_complaint(capsys, "train", ".", "m", says=".: Is a directory")
+    check_complaint(capsys, "train", "m", ".", says=".: Is a directory")
 
 
 def test_empty_files(files, capsys):
     for name in ("empty.svm", "empty.npz", "empty.sl1max"):
         Path(name).touch()
-    check_complaint(capsys, "train", "empty.svm", "m", says="empty.svm: the file is empty (0 bytes)")
-    check_complaint(capsys, "train", "empty.npz", "m", says="empty.npz: the file is empty (0 bytes)")
+    check_complaint(capsys, "train", "m", "empty.svm", says="empty.svm: the file is empty (0 bytes)")
+    check_complaint(capsys, "train", "m", "empty.npz", says="empty.npz: the file is empty (0 bytes)")
     check_complaint(capsys, "predict", "empty.sl1max", "test.svm", says="empty.sl1max: the file is empty")
     check_complaint(capsys, "predict", "model.sl1max", "empty.svm", says="empty.svm: the file is empty")
 
 
 def test_bad_line(files, capsys):
     Path("bad.svm").write_text("1 1:1\n0 2:1\n0 two:1\n")
-    for args in (("train", "bad.svm", "m"), ("predict", "model.sl1max", "bad.svm")):
+    for args in (("train", "m", "bad.svm"), ("predict", "model.sl1max", "bad.svm")):
         check_complaint(capsys, *args, says="bad.svm:3: ")
 
 
@@ -436,10 +443,10 @@ def test_paths_that_cannot_be_written(files, capsys, monkeypatch):
         raise AssertionError("trained for nothing")
 
     monkeypatch.setattr(sl1max, "fit", never)
-    check_complaint(capsys, "train", "train.svm", "none/m.sl1max", says="there is no folder")
-    check_complaint(capsys, "train", "train.svm", ".", says="this is a folder")
+    check_complaint(capsys, "train", "none/m.sl1max", "train.svm", says="there is no folder")
+    check_complaint(capsys, "train", ".", "train.svm", says="this is a folder")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    check_complaint(capsys, "train", "train.svm", "m.sl1max", says="no permission to write")
+    check_complaint(capsys, "train", "m.sl1max", "train.svm", says="no permission to write")
     output = ("--output", "out")
     check_complaint(capsys, "predict", "model.sl1max", "test.svm", *output, says="no permission to write")
 
@@ -482,7 +489,7 @@ def test_only_unseen_labels(files, capsys):
 
 
 def test_unseen_labels_of_sets_are_missed(files, capsys):
-    run_json(capsys, "train", "train.svm", "sets.sl1max", "--label-sets")
+    run_json(capsys, "train", "sets.sl1max", "train.svm", "--label-sets")
     X, y = make_data()
     sets = np.eye(4)[y]
     sets[:, 3] = 1
@@ -497,14 +504,14 @@ def test_class_without_examples(files, capsys):
     sparse.save_npz("X.npz", X)
     np.save("y.npy", np.eye(4)[y])
     check_complaint(
-        capsys, "train", "X.npz", "m", "--labels", "y.npy", "--label-mode", "exclusive",
+        capsys, "train", "m", "X.npz", "--labels", "y.npy", "--label-mode", "exclusive",
         says="X.npz: y has no example of class 3",
     )  # fmt: skip
-    code, _, err = run(capsys, "train", "X.npz", "m.sl1max", "--labels", "y.npy")
+    code, _, err = run(capsys, "train", "m.sl1max", "X.npz", "--labels", "y.npy")
     assert code == 0
     assert err == "sl1max: warning: y gives no example to class 3: its predictions will be constant\n"
     Path("one.svm").write_text("1 1:1\n1 2:1\n")
-    check_complaint(capsys, "train", "one.svm", "m", says="one.svm: y has one class only, 1")
+    check_complaint(capsys, "train", "m", "one.svm", says="one.svm: y has one class only, 1")
 
 
 def test_bad_npz(files, capsys):
@@ -515,8 +522,8 @@ def test_bad_npz(files, capsys):
     np.save("short.npy", y[:5])
     np.save("objects.npy", np.array([1, "a", None] * 10, object))
     np.save("cube.npy", np.zeros((80, 2, 2)))
-    check_complaint(capsys, "train", "X.npz", "m", says="X.npz: a .npz has no labels: name their file with")
-    check_complaint(capsys, "train", "train.svm", "m", "--labels", "short.npy", says="--labels is for .npz")
+    check_complaint(capsys, "train", "m", "X.npz", says="X.npz: a .npz has no labels: name their file with")
+    check_complaint(capsys, "train", "m", "train.svm", "--labels", "short.npy", says="--labels is for .npz")
     check_complaint(capsys, "predict", "model.sl1max", "broken.npz", says="broken.npz: ")
     check_complaint(capsys, "predict", "model.sl1max", "other.npz", says="other.npz: ")
     for name, says in (
@@ -526,19 +533,19 @@ def test_bad_npz(files, capsys):
         ("train.svm", "train.svm: "),
         ("none.npy", "none.npy: No such file"),
     ):
-        check_complaint(capsys, "train", "X.npz", "m", "--labels", name, says=says)
+        check_complaint(capsys, "train", "m", "X.npz", "--labels", name, says=says)
 
 
 def test_interrupt_and_lack_of_memory(files, capsys, monkeypatch):
     monkeypatch.setattr(sl1max, "fit", raising(KeyboardInterrupt()))
-    assert run(capsys, "train", "train.svm", "m") == (cli.INTERRUPTED, "", "sl1max: interrupted\n")
+    assert run(capsys, "train", "m", "train.svm") == (cli.INTERRUPTED, "", "sl1max: interrupted\n")
     monkeypatch.setattr(sl1max, "fit", raising(MemoryError("lower n_jobs")))
-    check_complaint(capsys, "train", "train.svm", "m", says="not enough memory: lower n_jobs")
+    check_complaint(capsys, "train", "m", "train.svm", says="not enough memory: lower n_jobs")
     assert not Path("m").exists()
 
 
 def test_checkpoint(files, capsys, monkeypatch):
-    train = ("train", "train.svm", "m", "--label-mode", "independent", "--checkpoint", "m.ckpt")
+    train = ("train", "m", "train.svm", "--label-mode", "independent", "--checkpoint", "m.ckpt")
     assert run(capsys, *train)[0] == 0
     first = Path("m").read_bytes()
     assert run(capsys, *train)[0] == 0
@@ -557,27 +564,27 @@ def test_checkpoint(files, capsys, monkeypatch):
 def test_classes_that_fail(files, capsys, monkeypatch):
     """The others are saved; without any others it is an error."""
     break_classes(monkeypatch, MemoryError("1 GiB"), [1])
-    code, _, err = run(capsys, "train", "train.svm", "part", "--label-mode", "independent")
-    assert code == cli.NOT_CONVERGED
+    code, _, err = run(capsys, "train", "part", "train.svm", "--label-mode", "independent")
+    assert code == NOT_CONVERGED
     assert err.startswith("sl1max: warning: not enough memory to train class 1 (MemoryError: 1 GiB): lower n_jobs")
     assert sl1max.load("part").unfinished.tolist() == [1]
     break_classes(monkeypatch, MemoryError("1 GiB"), [None])
-    check_complaint(capsys, "train", "train.svm", "m", says="not enough memory to train the model (MemoryError: 1 GiB)")
+    check_complaint(capsys, "train", "m", "train.svm", says="not enough memory to train the model (MemoryError: 1 GiB)")
 
 
 def test_save_interrupted(files, capsys, monkeypatch):
     break_classes(monkeypatch, KeyboardInterrupt(), [1])
-    train = ("train", "train.svm", "part", "--label-mode", "independent")
+    train = ("train", "part", "train.svm", "--label-mode", "independent")
     assert run(capsys, *train)[0] == cli.INTERRUPTED
     assert not Path("part").exists()
     code, _, err = run(capsys, *train, "--save-interrupted")
-    assert code == cli.NOT_CONVERGED and "sl1max.fit was interrupted: " in err
+    assert code == NOT_CONVERGED and "sl1max.fit was interrupted: " in err
     assert len(sl1max.load("part").unfinished) > 0
 
 
 def test_warnings_are_left_as_they_were(files, capsys):
     before = warnings.showwarning, list(warnings.filters)
-    run(capsys, "train", "train.svm", "m.sl1max")
+    run(capsys, "train", "m.sl1max", "train.svm")
     assert (warnings.showwarning, list(warnings.filters)) == before
 
 
@@ -613,7 +620,7 @@ def test_a_reader_that_has_seen_enough(files):
 
 
 def test_adaboost(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "boosted", "--learner", "adaboost", "--n-estimators", 40)
+    report = run_json(capsys, "train", "boosted", "train.svm", "--learner", "adaboost", "--n-estimators", 40)
     assert (report["learner"], report["solver"]) == ("adaboost", "adaboost")
     X, y = make_data()
     estimator = sl1max.AdaBoostClassifier(n_estimators=40).fit(X[:60], y[:60])
@@ -623,7 +630,7 @@ def test_adaboost(files, capsys):
 
 
 def test_svm(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "machine", "--learner", "svm", "--C", 0.1)
+    report = run_json(capsys, "train", "machine", "train.svm", "--learner", "svm", "--C", 0.1)
     assert (report["learner"], report["objective"]) == ("svm", None)
     X, y = make_data()
     estimator = sl1max.get_learner("svm", C=0.1, random_state=0).fit(X[:60], y[:60])
@@ -632,16 +639,16 @@ def test_svm(files, capsys):
 
 
 def test_auto(files, capsys):
-    report = run_json(capsys, "train", "train.svm", "best", "--learner", "auto", "--folds", 2)
+    report = run_json(capsys, "train", "best", "train.svm", "--learner", "auto", "--folds", 2)
     assert report["chosen"]["learner"] == report["learner"]
     assert report["chosen"]["score"] == max(row["score"] for row in report["tried"])
     assert {row["learner"] for row in report["tried"]} == {"maxent", "adaboost", "svm"}
-    code, out, _ = run(capsys, "train", "train.svm", "best", "--learner", "auto", "--folds", 2)
+    code, out, _ = run(capsys, "train", "best", "train.svm", "--learner", "auto", "--folds", 2)
     assert code == 0 and "tried:\nlearner   settings" in out and "chosen:\n" in out
 
 
 def test_auto_with_validation_examples(files, capsys):
-    args = ("train", "train.svm", "best", "--learner", "auto", "--validation", "test.svm")
+    args = ("train", "best", "train.svm", "--learner", "auto", "--validation", "test.svm")
     report = run_json(capsys, *args)
     X, y = make_data()
     auto = sl1max.get_learner("auto", random_state=0).fit(X[:60], y[:60], X_val=X[60:], y_val=y[60:])
@@ -662,7 +669,7 @@ def test_auto_with_validation_sets(tmp_path, capsys, monkeypatch):
     X, y = make_data()
     write_svmlight(X[:60], 10 * y[:60] + 10, "train.svm")
     write_svmlight(X[60:], np.where(y[60:] == 1, 99, 10 * y[60:] + 10), "test.svm")
-    args = ("train", "train.svm", "best", "--label-sets", "--learner", "auto", "--validation", "test.svm", "--json")
+    args = ("train", "best", "train.svm", "--label-sets", "--learner", "auto", "--validation", "test.svm", "--json")
     code, out, err = run(capsys, *args)
     assert code == 0 and err == "sl1max: warning: test.svm: labels that the model has not seen: 99\n"
     model, score = sl1max.load("best"), json.loads(out)["chosen"]["score"]
@@ -671,13 +678,13 @@ def test_auto_with_validation_sets(tmp_path, capsys, monkeypatch):
 
 
 def test_more_folds_than_examples(files, capsys):
-    args = ("train", "train.svm", "best", "--learner", "auto", "--folds", 50)
+    args = ("train", "best", "train.svm", "--learner", "auto", "--folds", 50)
     check_complaint(capsys, *args, says="--folds 50 needs as many examples, but train.svm has no class of more than 2")
     says = "--folds 99 needs as many examples, but train.svm has 60: lower it"
     check_complaint(capsys, *args[:-1], 99, "--label-sets", says=says)
     X, y = make_data()
     write_svmlight(X, np.where(np.arange(80) < 2, 7, y), "rare.svm")
-    code, _, err = run(capsys, "train", "rare.svm", "best", "--learner", "auto", "--folds", 3)
+    code, _, err = run(capsys, "train", "best", "rare.svm", "--learner", "auto", "--folds", 3)
     says = "--folds 3: class 7 of rare.svm has 2 examples only, so that some folds have none"
     assert (code, err) == (0, f"sl1max: warning: {says}\n")
 
@@ -689,7 +696,7 @@ def test_label_sets_of_other_learners(tmp_path, capsys):
     write_svmlight(X, Y, path)
     for learner in ("adaboost", "svm"):
         model = tmp_path / learner
-        run_json(capsys, "train", path, model, "--label-sets", "--learner", learner)
+        run_json(capsys, "train", model, path, "--label-sets", "--learner", learner)
         assert sl1max.load(model).trained_on_indicator
 
 
@@ -699,5 +706,5 @@ def test_options_of_another_learner(files, capsys):
         ("maxent", ["--n-estimators", "5"], "adaboost"),
         ("auto", ["--C", "5"], "maxent or svm"),
     ]:
-        args = ["train", "train.svm", "other", "--learner", learner, *option]
+        args = ["train", "other", "train.svm", "--learner", learner, *option]
         check_complaint(capsys, *args, says=f"{option[0]} is for --learner {owner}, not {learner}")

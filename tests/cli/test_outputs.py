@@ -52,15 +52,15 @@ READ = "the command reads this file; --force writes onto it"
     ("arguments", "says"),
     [
         (["train", "data.svm", "data.svm"], f"data.svm: {READ}"),
-        (["train", "data.svm", "link"], f"link: {READ}"),
-        (["train", "data.svm", "hard"], f"hard: {READ}"),
-        (["train", "data.svm", "./data.svm"], READ),
-        (["train", "X.npz", "y.npy", "--labels", "y.npy"], f"y.npy: {READ}"),
-        (["train", "data.svm", "X.npz"], "X.npz: this file is there and is not a model; --force replaces it"),
-        (["train", "data.svm", "notes.txt"], "notes.txt: this file is there and is not a model"),
-        (["train", "data.svm", "model.sl1max", "--checkpoint", "data.svm"], "not a checkpoint of sl1max"),
-        (["train", "data.svm", "model.sl1max", "--checkpoint", "model.sl1max"], "two results cannot go to the same"),
-        (["train", "data.svm", "new", "--checkpoint", "./new"], "two results cannot go to the same file"),
+        (["train", "link", "data.svm"], f"link: {READ}"),
+        (["train", "hard", "data.svm"], f"hard: {READ}"),
+        (["train", "./data.svm", "data.svm"], READ),
+        (["train", "y.npy", "X.npz", "--labels", "y.npy"], f"y.npy: {READ}"),
+        (["train", "X.npz", "data.svm"], "X.npz: this file is there and is not a model; --force replaces it"),
+        (["train", "notes.txt", "data.svm"], "notes.txt: this file is there and is not a model"),
+        (["train", "model.sl1max", "data.svm", "--checkpoint", "data.svm"], "not a checkpoint of sl1max"),
+        (["train", "model.sl1max", "data.svm", "--checkpoint", "model.sl1max"], "two results cannot go to the same"),
+        (["train", "new", "data.svm", "--checkpoint", "./new"], "two results cannot go to the same file"),
         (["predict", "model.sl1max", "data.svm", "--output", "data.svm"], f"data.svm: {READ}"),
         (["predict", "model.sl1max", "data.svm", "--output", "model.sl1max"], f"model.sl1max: {READ}"),
         (["predict", "model.sl1max", "data.svm", "--output", "X.npz"], "is not a file of predictions; --force"),
@@ -80,7 +80,7 @@ def test_files_that_are_not_overwritten(files, capsys, monkeypatch, arguments, s
 
 @pytest.mark.parametrize("target", ["data.svm", "notes.txt"])
 def test_force(files, capsys, target):
-    assert main(["train", "data.svm", target, "--force", "--quiet"]) == 0
+    assert main(["train", target, "data.svm", "--force", "--quiet"]) == 0
     assert sl1max.load(target).n_features == 6
     assert main(["predict", "model.sl1max", "X.npz", "--output", target, "--force"]) == 0
     assert len((files / target).read_text().splitlines()) == 40
@@ -89,7 +89,7 @@ def test_force(files, capsys, target):
 def test_files_of_their_own_kind_are_replaced(files, capsys):
     (files / "empty").write_bytes(b"")
     for target in ("model.sl1max", "empty"):
-        assert main(["train", "data.svm", target, "--quiet"]) == 0
+        assert main(["train", target, "data.svm", "--quiet"]) == 0
     (files / "out").write_bytes(b"")
     for options in ([], ["--top", "2"], ["--proba"], ["--json"], ["--proba", "--json"], ["--top", "2", "--json"], []):
         assert main(["predict", "model.sl1max", "data.svm", "--output", "out", *options]) == 0
@@ -130,11 +130,11 @@ def test_threads_that_cannot_start_are_one_line(files, capsys, monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threads._thread, "start_new_thread", fail)
-    arguments = ["train", "data.svm", "new", "--label-mode", "independent", "--jobs", "3"]
+    arguments = ["train", "new", "data.svm", "--label-mode", "independent", "--jobs", "3"]
     refuse(files, capsys, *arguments, says="the system cannot start 3 threads (can't start new thread): lower n_jobs")
     assert issubclass(ThreadStartError, RuntimeError) and cli.BAD_INPUT == 2
 
 
 def test_large_index(files, capsys):
     (files / "large.svm").write_text("1 2147483646:1\n0 1:1\n")
-    refuse(files, capsys, "train", "large.svm", "new", says="large.svm:1: feature index 2147483646 makes 2147483646 fe")
+    refuse(files, capsys, "train", "new", "large.svm", says="large.svm:1: feature index 2147483646 makes 2147483646 fe")

@@ -116,7 +116,7 @@ def make_command(rng, names):
 
     data = ("train.svm", "test.svm.gz", "sets.svm", "X.npz")
     if command == "train":
-        arguments = [name("DATA", data), name("MODEL", ("new", "model.sl1max"))]
+        arguments = [name("MODEL", ("new", "model.sl1max")), name("DATA", data)]
     elif command == "inspect":
         arguments = [name("model", ("model.sl1max", "sets.sl1max"))]
     else:

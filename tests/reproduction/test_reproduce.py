@@ -14,6 +14,7 @@ from stand_ins import raising
 import sl1max
 from sl1max._utils.progress import FitProgress
 from sl1max.cli import _main as cli
+from sl1max.cli import _reproduce as cli_reproduce
 from sl1max.datasets import fetch_webkb
 from sl1max.exceptions import CheckpointError
 from sl1max.metrics import optimal_f_measure, top_class_error
@@ -427,8 +428,8 @@ def test_command_keeps(command, capsys, tmp_path):
 
 
 def test_rows_of_the_command():
-    assert cli.REPRODUCED == tuple(reproduce.LEARNERS)
-    assert cli.REPRODUCED_BETAS == (reproduce.BETA, reproduce.STRONGER_BETA)
+    assert cli_reproduce.REPRODUCED == tuple(reproduce.LEARNERS)
+    assert cli_reproduce.REPRODUCED_BETAS == (reproduce.BETA, reproduce.STRONGER_BETA)
 
 
 def test_command_draws(command, tmp_path):
@@ -440,7 +441,7 @@ def test_command_draws(command, tmp_path):
 def test_command_complains_before_it_trains(command, capsys, monkeypatch):
     assert cli.main(["reproduce", "webkb", "--markdown", "nowhere/tables.md"]) == cli.BAD_INPUT
     assert "there is no folder" in capsys.readouterr().err
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(cli_reproduce.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["reproduce", "webkb", "--plot", "errors.png"]) == cli.BAD_INPUT
     assert "sl1max[plot]" in capsys.readouterr().err
 

@@ -1,0 +1,64 @@
+"""Options that several commands have, and the numbers that they may be."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from sl1max.cli._errors import InputError
+
+DATA_HELP = """\
+data files:
+  svmlight (libsvm): a line "label feature:value ..." for each example; several labels are separated by
+  commas, features are numbered from 1 (--zero-based: from 0). Plain, .gz, .xz or .bz2.
+  .npz: a matrix as scipy.sparse.save_npz writes it, with --labels FILE: a .npy of labels or an indicator,
+  or a sparse indicator as .npz.
+"""
+# What the numbers among the options must be; those that need not be given may be None.
+NUMBERS = {
+    "beta": (lambda value: value >= 0, "a number >= 0"),
+    "C": (lambda value: 0 < value < np.inf, "a positive number"),
+    "folds": (lambda value: value >= 2, "at least 2"),
+    "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
+    "jobs": (lambda value: value != 0, "an integer other than 0"),
+    "max_iter": (lambda value: value >= 1, "a positive integer"),
+    "max_time": (lambda value: value > 0, "a positive number of seconds"),
+    "n_features": (lambda value: value >= 1, "a positive integer"),
+    "tol": (lambda value: 0 < value < np.inf, "a positive number"),
+}
+
+
+def add_data_options(command, with_labels=True):
+    if with_labels:
+        command.add_argument("--labels", metavar="FILE", help="labels of a .npz, as .npy or sparse .npz")
+    command.add_argument("--zero-based", action="store_true", help="svmlight features are numbered from 0")
+
+
+def add_force(command):
+    command.add_argument(
+        "--force", action="store_true", help="replace a file that the command reads, or a file of another kind"
+    )
+
+
+def add_json(command):
+    command.add_argument("--json", action="store_true", help="write JSON to standard output")
+
+
+def positive(text):
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def check_numbers(args, names):
+    """Refuse numbers that an option cannot have."""
+    for name in names:
+        fits, what = NUMBERS[name]
+        value = getattr(args, name)
+        if value is not None and not fits(value):
+            raise InputError(f"{option_of(name)} {value:g} must be {what}")
+
+
+def option_of(name):
+    return "--" + name.replace("_", "-")

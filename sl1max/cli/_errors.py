@@ -1,0 +1,37 @@
+"""Exit codes, and errors that the user can mend."""
+
+from __future__ import annotations
+
+import contextlib
+
+OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
+EXIT_CODES = """\
+exit codes:
+  0    done
+  2    wrong usage, unreadable or unwritable file, impossible data; one line on stderr says which
+  3    train: the model was saved, but its duality gap stayed above the target, or classes are missing
+  130  interrupted
+"""
+
+
+class InputError(Exception):
+    """Something that the user can mend, in one line."""
+
+
+@contextlib.contextmanager
+def blamed_on(path):
+    """Turn errors of a file's content into an `InputError` that names the file."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+
+
+@contextlib.contextmanager
+def as_input_errors():
+    """Turn the ValueErrors of checks of outputs into `InputError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(error) from error
