@@ -54,7 +54,7 @@ def report(
         Their labels, or an indicator if the model was trained on one. With them the page has error, log loss,
         confusion, calibration, a reject curve and the most confident mistakes with their explanations.
     feature_names : sequence of str of length n_features, optional
-        Names of the features; the estimator's ``feature_names_in_`` unless given.
+        Names of the features; those of the training set, if it was a data frame, unless given.
     path_result : PathResult, optional
         What `sl1max.path` returned, to be drawn.
     title : str
@@ -71,7 +71,7 @@ def report(
     True
     """
     if feature_names is None:
-        feature_names = getattr(model, "feature_names_in_", None)
+        feature_names = getattr(model, "feature_names_in_", getattr(model, "feature_names", None))
     model = getattr(model, "model_", model)
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model or a fitted estimator of sl1max, not {type(model).__name__}")

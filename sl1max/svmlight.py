@@ -3,12 +3,13 @@
 import bz2
 import contextlib
 import gzip
+import io
 import itertools
 import lzma
 import os
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias
+from typing import BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,10 +22,11 @@ from sl1max._utils.files import atomic_write, open_to_read
 __all__ = ["SvmlightData", "read_svmlight", "read_svmlight_pieces", "write_svmlight"]
 
 File: TypeAlias = str | os.PathLike[str]
+Labels: TypeAlias = Literal["number", "text", "auto"]
 Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
 # By the first bytes of the file when reading, by the ending of its name when writing.
-_COMPRESSIONS = {
+COMPRESSIONS = {
     ".gz": (b"\x1f\x8b", gzip),
     ".xz": (b"\xfd7zXZ\x00", lzma),
     ".bz2": (b"BZh", bz2),
@@ -44,7 +46,7 @@ class SvmlightData(NamedTuple):
     X : scipy.sparse.csr_array of shape (n_samples, n_features)
         Features, float64.
     y : ndarray of shape (n_samples,) or csr_array of shape (n_samples, n_classes)
-        Labels, float64; for a multi-label file the indicator of 0 and 1.
+        Labels, float64 or text; for a multi-label file the indicator of 0 and 1.
     classes : ndarray of shape (n_classes,) or None
         For a multi-label file the label that each column of the indicator stands for, rising; else None.
     """
@@ -60,6 +62,7 @@ def read_svmlight(
     multilabel: bool | Literal["auto"] = "auto",
     zero_based: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
+    labels: Labels = "number",
 ) -> SvmlightData:
     """Read a svmlight file.
 
@@ -77,6 +80,8 @@ def read_svmlight(
     n_features : int, optional
         Number of columns, for a file that does not show all of them; an index beyond is an error. Without it a file
         of more than 2^24 features is refused.
+    labels : {"number", "text", "auto"}, default="number"
+        "text": the labels are words without blank, comma, colon and ``#``. "auto": if the first one is not a number.
 
     Returns
     -------
@@ -102,32 +107,37 @@ def read_svmlight(
     >>> classes
     array([1., 3.])
     """
-    _check_choices(multilabel, zero_based)
+    _check_choices(multilabel, zero_based, labels)
     name, text = read_bytes(file)
-    data = _parse(name, text, 0, multilabel, zero_based, n_features)
+    if labels == "auto":
+        labels = "text" if _begins_with_text(text) else "number"
+    data = _parse(name, text, 0, multilabel, zero_based, n_features, labels)
     if data is None:
         raise ValueError(f"{name}: no examples, only blank lines and comments")
     return data
 
 
 def read_svmlight_pieces(
-    file: File,
+    file: File | BinaryIO,
     *,
     multilabel: bool = False,
     zero_based: bool = False,
     n_features: int | None = None,
+    labels: Literal["number", "text"] = "number",
     n_bytes: int = 1 << 24,
 ) -> Iterator[SvmlightData]:
     """Read a svmlight file piece by piece, for files larger than memory.
 
     Parameters
     ----------
-    file : str or path-like
-        Plain, gzip, xz or bzip2, told apart by content.
+    file : str, path-like or binary file object
+        Plain, gzip, xz or bzip2, told apart by content; a file object is plain.
     multilabel, zero_based : bool, default=False
         As in :func:`read_svmlight`; a piece does not show what the whole file is.
     n_features : int, optional
         Number of columns; otherwise a piece is as wide as it needs to be.
+    labels : {"number", "text"}, default="number"
+        As in :func:`read_svmlight`.
     n_bytes : int
         Text that is parsed at a time; pieces end with a line.
 
@@ -145,31 +155,53 @@ def read_svmlight_pieces(
     >>> [piece.X.shape for piece in read_svmlight_pieces(path, n_features=3, n_bytes=20)]
     [(2, 3), (1, 3)]
     """
-    _check_choices(multilabel, zero_based)
-    name, n_lines = os.fspath(file), 0
-    for text in _text_pieces(name, n_bytes):
-        data = _parse(name, text, n_lines, multilabel, zero_based, n_features)
+    _check_choices(multilabel, zero_based, labels)
+    if labels == "auto":
+        raise ValueError("labels='auto' is for whole files: a piece does not show what the others have")
+    stream = file if hasattr(file, "read") else None
+    name, n_lines = name_of(file), 0
+    for text in _text_pieces(name, n_bytes, stream):
+        data = _parse(name, text, n_lines, multilabel, zero_based, n_features, labels)
         n_lines += text.count(b"\n")
         if data is not None:
             yield data
 
 
-def _check_choices(multilabel, zero_based):
+def _check_choices(multilabel, zero_based, labels):
+    if labels not in get_args(Labels):
+        raise ValueError(f"labels must be one of {', '.join(map(repr, get_args(Labels)))}, got {labels!r}")
     if multilabel not in (True, False, "auto"):
         raise ValueError(f"multilabel must be True, False or 'auto', got {multilabel!r}")
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
 
 
-def _text_pieces(name, n_bytes):
-    """The decompressed text in pieces of whole lines."""
-    with open_to_read(name) as stream:
-        start = stream.read(6)
-    if not start:
-        raise ValueError(f"{name}: the file is empty (0 bytes)")
-    module = next((module for magic, module in _COMPRESSIONS.values() if start.startswith(magic)), None)
+def _begins_with_text(text):
+    """Whether the first label of a file is not a number."""
+    for line in io.BytesIO(text):
+        words = line.partition(b"#")[0].split(None, 1)
+        if words and b":" not in words[0]:
+            try:
+                float(words[0].split(b",")[0])
+            except ValueError:
+                return True
+            return False
+    return False
+
+
+def _text_pieces(name, n_bytes, stream=None):
+    """The decompressed text in pieces of whole lines, of a file or of a stream of plain text."""
+    if stream is None:
+        with open_to_read(name) as opened:
+            start = opened.read(6)
+        if not start:
+            raise ValueError(f"{name}: the file is empty (0 bytes)")
+        module = next((module for magic, module in COMPRESSIONS.values() if start.startswith(magic)), None)
+        opened = open(name, "rb") if module is None else module.open(name, "rb")
+    else:
+        module, opened = None, contextlib.nullcontext(stream)
     rest = b""
-    with open(name, "rb") if module is None else module.open(name, "rb") as stream:
+    with opened as stream:
         while True:
             try:
                 text = stream.read(n_bytes)
@@ -187,8 +219,11 @@ def _text_pieces(name, n_bytes):
         yield rest
 
 
-def _parse(name, text, n_lines_before, multilabel, zero_based, n_features):
+def _parse(name, text, n_lines_before, multilabel, zero_based, n_features, kind):
     """The examples in a text that so many lines precede; None if it has none."""
+    words = None
+    if kind == "text":
+        text, words = _take_labels(name, text, n_lines_before)
     n_rows, n_labels, n_entries = _svmlight.count(text)
     labels, label_ptr = np.empty(n_labels), np.empty(n_rows + 1, dtype=np.int64)
     indices, values = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
@@ -202,6 +237,9 @@ def _parse(name, text, n_lines_before, multilabel, zero_based, n_features):
     if n_rows == 0:
         return None
     labels, label_ptr, lines = labels[:n_labels], label_ptr[: n_rows + 1], n_lines_before + lines[:n_rows]
+    if words is not None:
+        labels = np.array([word for found in words for word in found], str)
+        label_ptr = np.concatenate([[0], np.cumsum([len(found) for found in words])])
     indices, values, indptr = indices[:n_entries], values[:n_entries], indptr[: n_rows + 1]
 
     one_based = min_index > 0 if zero_based == "auto" else not zero_based
@@ -223,6 +261,26 @@ def _parse(name, text, n_lines_before, multilabel, zero_based, n_features):
     X = _csr(values, indices, indptr, n_features)
     y, classes = _labels(name, multilabel, labels, label_ptr, lines)
     return SvmlightData(X, y, classes)
+
+
+def _take_labels(name, text, n_lines_before):
+    """The text with the label 0 in every line in place of its own ones, and these as lists of words."""
+    lines, words = [], []
+    for number, line in enumerate(text.split(b"\n"), start=n_lines_before + 1):
+        content = line.partition(b"#")[0].split(None, 1)
+        if not content:
+            lines.append(line)
+            continue
+        head, rest = (b"", content) if b":" in content[0] else (content[0], content[1:])
+        found = head.split(b",") if head else []
+        if not all(found):
+            raise ValueError(f"{name}:{number}: an empty label in {head.decode('utf-8', 'replace')!r}")
+        try:
+            words.append([label.decode() for label in found])
+        except UnicodeDecodeError:
+            raise ValueError(f"{name}:{number}: the label is not UTF-8") from None
+        lines.append(b" ".join([b"0", *rest]))
+    return b"\n".join(lines), words
 
 
 def write_svmlight(
@@ -282,17 +340,17 @@ def write_svmlight(
 
 def read_bytes(file: File | BinaryIO) -> tuple[str, bytes]:
     """The name of a file for messages, and its decompressed content."""
+    name = name_of(file)
     if hasattr(file, "read"):
-        name, text = getattr(file, "name", "<stream>"), file.read()
+        text = file.read()
         if not isinstance(text, bytes):
             raise TypeError(f"{name}: open the file in binary mode")
     else:
-        name = os.fspath(file)
         with open_to_read(name) as stream:
             text = stream.read()
     if not text:
         raise ValueError(f"{name}: the file is empty (0 bytes)")
-    for magic, module in _COMPRESSIONS.values():
+    for magic, module in COMPRESSIONS.values():
         if text.startswith(magic):
             try:
                 text = module.decompress(text)
@@ -301,6 +359,11 @@ def read_bytes(file: File | BinaryIO) -> tuple[str, bytes]:
             if not text:
                 raise ValueError(f"{name}: the file is empty (0 bytes when decompressed)")
     return name, text
+
+
+def name_of(file: File | BinaryIO) -> str:
+    """The name of a file or stream for messages."""
+    return getattr(file, "name", "<stream>") if hasattr(file, "read") else os.fspath(file)
 
 
 def _compress(stream, file):

@@ -57,6 +57,39 @@ class TestReading:
         np.testing.assert_array_equal(y.toarray(), [[1, 1], [0, 0], [1, 0], [1, 0]])
         np.testing.assert_array_equal(classes, [2, 7])
 
+    def test_labels_that_are_words(self):
+        text = b"spam 1:1 # a comment\n\n# 2:1\nham,eggs\t2:0.5\n3:1\n# end\neggs qid:4 1:2"
+        X, y, classes = read(text, labels="auto")
+        np.testing.assert_array_equal(X.toarray(), [[1, 0, 0], [0, 0.5, 0], [0, 0, 1], [2, 0, 0]])
+        np.testing.assert_array_equal(y.toarray(), [[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 0, 0]])
+        assert classes.tolist() == ["eggs", "ham", "spam"]
+        assert read(b"spam 1:1\n7 2:1\n", labels="text").y.tolist() == ["spam", "7"]
+        assert read(b"1 1:1\n2 2:1\n", labels="auto").y.tolist() == [1, 2]
+        assert read(b"2:1\nspam 1:1\n", labels="auto").classes.tolist() == ["spam"]
+        assert read(b"1:1\n", labels="auto").classes.tolist() == []
+
+    def test_pieces_with_labels_that_are_words(self):
+        lines = [b"spam 1:1\n", b"ham 2:1\n", b"eggs 3:1\n"]
+        pieces = list(read_svmlight_pieces(io.BytesIO(b"".join(lines)), n_features=3, labels="text", n_bytes=10))
+        assert [label for piece in pieces for label in piece.y.tolist()] == ["spam", "ham", "eggs"]
+        with pytest.raises(ValueError, match="labels='auto' is for whole files"):
+            next(read_svmlight_pieces(io.BytesIO(b""), labels="auto"))
+
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            (b"spam 1:1\na,,b 1:1\n", "<stream>:2: an empty label in 'a,,b'"),
+            (b"spam 1:1\n\xff 1:1\n", "<stream>:2: the label is not UTF-8"),
+            (b"spam 1:1\nham 1:x\n", "<stream>:2: "),
+        ],
+    )
+    def test_bad_words_as_labels(self, text, says):
+        with pytest.raises(ValueError) as caught:
+            read(text, labels="auto")
+        assert says in str(caught.value)
+        with pytest.raises(ValueError, match="labels must be one of 'number', 'text', 'auto', got 'word'"):
+            read(text, labels="word")
+
     def test_multi_label_on_request(self):
         _, y, classes = read(b"3 1:1\n5 1:1\n", multilabel=True)
         np.testing.assert_array_equal(y.toarray(), [[1, 0], [0, 1]])

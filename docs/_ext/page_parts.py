@@ -11,7 +11,7 @@ import sl1max
 
 ROOT = Path(__file__).resolve().parents[2]
 ASV_BENCH = ROOT / "asv_bench"
-COMMANDS = ("train", "predict", "evaluate", "inspect", "reproduce")
+COMMANDS = ("train", "predict", "evaluate", "inspect", "report", "reproduce")
 SHOWN = (1e-3, 1e-6)  # relative sub-optimalities in the table of the problems
 
 

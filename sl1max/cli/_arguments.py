@@ -7,13 +7,17 @@ import argparse
 import numpy as np
 
 from sl1max.cli._errors import InputError
+from sl1max.text import FORMATS
 
 DATA_HELP = """\
 data files:
-  svmlight (libsvm): a line "label feature:value ..." for each example; several labels are separated by
-  commas, features are numbered from 1 (--zero-based: from 0). Plain, .gz, .xz or .bz2.
+  svmlight (libsvm): a line "label feature:value ..." for each example; labels are numbers or words, several
+  are separated by commas; features are numbered from 1 (--zero-based: from 0). Plain, .gz, .xz or .bz2.
   .npz: a matrix as scipy.sparse.save_npz writes it, with --labels FILE: a .npy of labels or an indicator,
   or a sparse indicator as .npz.
+  .csv, .tsv, .jsonl: texts in a column or key "text" (--text-column), labels in "label" (--label-column),
+  turned into features by scikit-learn; the model keeps how. .txt: a text in each line, for predict.
+  - is standard input: svmlight or, with --text-format, texts.
 """
 # What the numbers among the options must be; those that need not be given may be None.
 NUMBERS = {
@@ -21,6 +25,7 @@ NUMBERS = {
     "C": (lambda value: 0 < value < np.inf, "a positive number"),
     "folds": (lambda value: value >= 2, "at least 2"),
     "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
+    "betas": (lambda value: value >= 2, "at least 2"),
     "jobs": (lambda value: value != 0, "an integer other than 0"),
     "max_iter": (lambda value: value >= 1, "a positive integer"),
     "max_time": (lambda value: value > 0, "a positive number of seconds"),
@@ -30,7 +35,11 @@ NUMBERS = {
 
 
 def add_data_options(command, with_labels=True):
+    command.add_argument("--text-column", metavar="NAME", help="column or key of the texts (text, or as in training)")
+    command.add_argument("--text-format", choices=FORMATS, help="of texts; by the name of the file unless given")
     if with_labels:
+        command.add_argument("--label-column", metavar="NAME", default="label", help="that of the labels (label)")
+        command.add_argument("--label-separator", metavar="TEXT", help="between labels of one cell of a table, if sets")
         command.add_argument("--labels", metavar="FILE", help="labels of a .npz, as .npy or sparse .npz")
     command.add_argument("--zero-based", action="store_true", help="svmlight features are numbered from 0")
 

@@ -20,12 +20,12 @@ class InputError(Exception):
 
 @contextlib.contextmanager
 def blamed_on(path):
-    """Turn errors of a file's content into an `InputError` that names the file."""
+    """Turn errors of the content of a file or stream into an `InputError` that names it."""
     try:
         yield
     except ValueError as error:
         text = str(error)
-        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+        raise InputError(text if text.startswith((str(path), "<st")) else f"{path}: {text}") from error
 
 
 @contextlib.contextmanager

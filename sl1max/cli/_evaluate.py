@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sl1max.cli._arguments import DATA_HELP, add_data_options, add_json
 from sl1max.cli._errors import OK, InputError
-from sl1max.cli._examples import Examples, load_model, read_examples
+from sl1max.cli._examples import Examples, load_model, read_labelled
 from sl1max.cli._results import print_report
 from sl1max.metrics import top_class_error
 from sl1max.model._model import LOG_HALF, Model
@@ -25,6 +25,7 @@ missed, and a warning says which; log_loss leaves it out.
 examples:
   sl1max evaluate model.sl1max test.svm
   sl1max evaluate model.sl1max X_test.npz --labels y_test.npy --json
+  sl1max evaluate news.sl1max test.csv --label-column topic
 
 """
     + DATA_HELP
@@ -35,15 +36,14 @@ CELLS_AT_ONCE = 1 << 22  # examples x classes of a prediction held in memory
 
 def add_arguments(command):
     command.add_argument("model", metavar="MODEL", help="file that train wrote")
-    command.add_argument("data", metavar="DATA", help="labelled examples, svmlight or .npz")
+    command.add_argument("data", metavar="DATA", help="labelled examples: svmlight, .npz or texts; - is standard input")
     add_data_options(command)
     add_json(command)
 
 
 def run(args):
     model = load_model(args.model)
-    examples = read_examples(args.data, labels=args.labels, zero_based=args.zero_based, n_features=model.n_features)
-    print_report(measure(model, examples, args.data), args.json)
+    print_report(measure(model, read_labelled(model, args), args.data), args.json)
     return OK
 
 

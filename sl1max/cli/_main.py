@@ -12,7 +12,7 @@ import sys
 import warnings
 
 import sl1max
-from sl1max.cli import _evaluate, _inspect, _predict, _reproduce, _train
+from sl1max.cli import _evaluate, _inspect, _predict, _report, _reproduce, _train
 from sl1max.cli._arguments import DATA_HELP
 from sl1max.cli._errors import BAD_INPUT, EXIT_CODES, INTERRUPTED, OK, InputError
 from sl1max.exceptions import FitError, ThreadStartError
@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": _predict,
     "evaluate": _evaluate,
     "inspect": _inspect,
+    "report": _report,
     "reproduce": _reproduce,
 }
 
@@ -34,6 +35,8 @@ examples:
   sl1max evaluate model.sl1max test.svm
   sl1max predict model.sl1max new.svm > labels.txt
   sl1max inspect model.sl1max --class 3 --feature-names words.txt
+  sl1max report model.sl1max test.svm report.html
+  sl1max train news.sl1max news.csv --text-column body --label-column topic
 """
 
 

@@ -64,6 +64,10 @@ def is_markdown_table(head: bytes) -> bool:
     return head.startswith(b"| Table ")
 
 
+def is_html(head: bytes) -> bool:
+    return head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
+
+
 def is_figure(ending: str) -> Callable[[bytes], bool]:
     """A test for figures of a format."""
     return lambda head: head.startswith(FIGURES.get(ending.lower().removeprefix("."), (b"\x89PNG",)))

@@ -11,7 +11,7 @@ from sl1max._utils.files import atomic_write
 from sl1max.cli._arguments import DATA_HELP, add_data_options, add_force, positive
 from sl1max.cli._errors import OK, InputError, as_input_errors
 from sl1max.cli._evaluate import chunks
-from sl1max.cli._examples import load_model, read_rows
+from sl1max.cli._examples import STREAM, load_model, read_rows
 from sl1max.cli._outputs import check_output, is_prediction
 
 SUMMARY = "predict the labels of examples"
@@ -25,6 +25,7 @@ examples:
   sl1max predict model.sl1max new.svm --output labels.txt
   sl1max predict model.sl1max new.svm --top 3
   sl1max predict model.sl1max X.npz --proba --json
+  echo "wheat prices rise" | sl1max predict news.sl1max -
 
 """
     + DATA_HELP
@@ -33,7 +34,7 @@ examples:
 
 def add_arguments(command):
     command.add_argument("model", metavar="MODEL", help="file that train wrote")
-    command.add_argument("data", metavar="DATA", help="examples, svmlight or .npz")
+    command.add_argument("data", metavar="DATA", help="examples: svmlight, .npz or texts; - is standard input")
     add_data_options(command, with_labels=False)
     command.add_argument("--output", metavar="FILE", help="file to write instead of standard output")
     what = command.add_mutually_exclusive_group()
@@ -45,13 +46,15 @@ def add_arguments(command):
 
 def run(args):
     model = load_model(args.model)
+    if args.output == STREAM:
+        args.output = None
     if args.output is not None:
         with as_input_errors():
             inputs = (args.model, args.data)
             check_output(
                 args.output, inputs, "a file of predictions", is_prediction(model.classes.tolist()), args.force
             )
-    pieces = read_rows(args.data, args.zero_based, model.n_features)
+    pieces = read_rows(model, args)
     lines = prediction_lines(model, pieces, top=args.top, proba=args.proba, as_json=args.json)
     if args.output is None:
         for line in lines:

@@ -6,9 +6,11 @@ import os
 import sys
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import sl1max
 from sl1max._data.inputs import OPTIONS
@@ -24,10 +26,21 @@ from sl1max.cli._arguments import (
 )
 from sl1max.cli._errors import NOT_CONVERGED, OK, InputError, as_input_errors, blamed_on
 from sl1max.cli._evaluate import match_known_labels, measure
-from sl1max.cli._examples import read_examples
+from sl1max.cli._examples import (
+    STREAM,
+    is_npz,
+    labels_kind,
+    read_examples,
+    read_text_examples,
+    read_training_set,
+    text_options,
+    transform,
+)
 from sl1max.cli._outputs import check_distinct, check_output, is_model
 from sl1max.cli._results import describe, finite, print_report, records
 from sl1max.exceptions import CheckpointError, FitError
+from sl1max.model._explain import Table, make_table
+from sl1max.text import attach_vectorizer
 
 SUMMARY = "train a model and save it"
 EXAMPLES = (
@@ -38,6 +51,10 @@ examples:
   sl1max train model.sl1max train.svm --C 1                      (as in scikit-learn)
   sl1max train model.sl1max X.npz --labels y.npy --holdout 0.2 --seed 1
   sl1max train model.sl1max train.svm --checkpoint train.ckpt        (again after a crash: it goes on)
+  sl1max train model.sl1max train.svm --cv --jobs 2                  (beta by cross-validation)
+  sl1max train model.sl1max train.svm --class-weight balanced
+  sl1max train news.sl1max news.csv --text-column body --label-column topic --vectorizer tfidf --ngrams 2
+  zcat train.svm.gz | sl1max train model.sl1max -
   sl1max train model.sl1max train.svm --learner adaboost --n-estimators 200
   sl1max train model.sl1max train.svm --learner auto --jobs 4        (the best of all, and what was tried)
   sl1max train model.sl1max train.svm --learner auto --validation dev.svm
@@ -65,6 +82,11 @@ MAXENT_DEFAULTS = {
     "tol": 1e-4,
     "max_iter": None,
     "max_time": None,
+    "cv": False,
+    "folds": None,
+    "betas": None,
+    "one_standard_error": False,
+    "scoring": None,
     "checkpoint": None,
     "save_interrupted": False,
 } | {name: default for name, (default, _) in CHOICES.items()}
@@ -75,11 +97,19 @@ LEARNER_OPTIONS = {
 }
 VALIDATION_OPTIONS = ("validation", "validation_labels")  # of auto, for its fit
 DEFAULT_FOLDS = 5
+DEFAULT_BETAS = 10
+OF_CV = ("folds", "betas", "one_standard_error", "scoring")
+NOT_WITH_CV = ("beta", "C", "max_time", "checkpoint", "save_interrupted")
+VECTORIZERS = {
+    "binary": ("CountVectorizer", {"binary": True}),
+    "count": ("CountVectorizer", {}),
+    "tfidf": ("TfidfVectorizer", {}),
+}
 
 
 def add_arguments(command):
     command.add_argument("model", metavar="MODEL", help="file to write, replaced when training is over")
-    command.add_argument("data", metavar="DATA", help="training set, svmlight or .npz")
+    command.add_argument("data", metavar="DATA", help="training set: svmlight, .npz or texts; - is standard input")
     add_data_options(command)
     command.add_argument(
         "--label-sets", action="store_true", help="read labels as sets even if every example has just one"
@@ -87,6 +117,21 @@ def add_arguments(command):
     command.add_argument(
         "--n-features", type=int, metavar="N", help="number of features, if the file does not show all"
     )
+    command.add_argument("--text", action="store_true", help="DATA holds texts, also if its name does not say so (CSV)")
+    command.add_argument(
+        "--vectorizer", choices=tuple(VECTORIZERS), default="binary",
+        help="texts: features are presences of words, their counts or tf-idf (binary)",
+    )  # fmt: skip
+    command.add_argument(
+        "--ngrams", type=positive, default=1, metavar="N", help="texts: sequences of up to N words (1)"
+    )
+    command.add_argument(
+        "--min-df", type=positive, default=1, metavar="N", help="texts: leave out words of fewer than N texts (1)"
+    )
+    command.add_argument(
+        "--class-weight", action="append", metavar="LABEL=WEIGHT",
+        help='weight of the examples of a class, again for others; or "balanced", one over the size of the class',
+    )  # fmt: skip
     command.add_argument(
         "--learner", choices=("maxent", *LEARNER_OPTIONS), default="maxent",
         help="maximum entropy, AdaBoost, linear SVM, or the best of all on held-out examples (maxent)",
@@ -94,8 +139,15 @@ def add_arguments(command):
     command.add_argument("--n-estimators", type=positive, metavar="N", help="adaboost: rounds (500)")
     command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
     command.add_argument(
-        "--folds", type=int, metavar="N", help=f"auto: folds of the cross-validation ({DEFAULT_FOLDS})"
+        "--folds", type=int, metavar="N", help=f"--cv, auto: folds of the cross-validation ({DEFAULT_FOLDS})"
     )
+    command.add_argument("--cv", action="store_true", help="choose beta by cross-validation; needs scikit-learn")
+    command.add_argument("--betas", type=int, metavar="N", help=f"--cv: how many betas to try ({DEFAULT_BETAS})")
+    command.add_argument(
+        "--one-standard-error", action="store_true",
+        help="--cv: the largest beta within one standard error of the best score, not the best one",
+    )  # fmt: skip
+    command.add_argument("--scoring", metavar="NAME", help="--cv: scorer of scikit-learn, e.g. neg_log_loss (accuracy)")
     command.add_argument(
         "--validation", metavar="FILE", help="auto: examples to choose with, in place of cross-validation"
     )
@@ -133,38 +185,48 @@ def run(args):
     check_train_outputs(args)
     check_numbers(args, NUMBERS)
     check_learner_options(args)
-    examples = read_examples(
-        args.data, labels=args.labels, label_sets=args.label_sets, zero_based=args.zero_based,
-        n_features=args.n_features,
-    )  # fmt: skip
-    apart = None
+    examples, apart = read_training_set(args), None
     if args.holdout is not None:
         apart, examples = hold_out(args, examples)
+    vectorizer = None
+    if examples.texts is not None:
+        vectorizer, examples = vectorize(args, examples)
     start = time.monotonic()
     with blamed_on(args.data):
-        model, choice = learn(args, examples)
+        model, choice = learn(args, examples, vectorizer)
     seconds = time.monotonic() - start
     if examples.columns is not None:
         model = replace(model, classes=examples.columns)
+    if vectorizer is not None:
+        model = attach_vectorizer(model, vectorizer, text_options(args).text_column)
+    else:
+        npz = is_npz(args.data)
+        model = replace(model, source={
+            "kind": "npz" if npz else "svmlight", "first_feature": 0 if npz or args.zero_based else 1,
+        })  # fmt: skip
     model.save(args.model)
-    learner = args.learner if choice is None else choice.best_params_["learner"]
+    learner = args.learner if choice is None else choice.chosen.get("learner", args.learner)
     report = {"model": args.model, "learner": learner} | describe(model) | {"seconds": round(seconds, 3)}
     report["bytes"] = os.path.getsize(args.model)
     if apart is not None:
+        if apart.texts is not None:
+            apart = replace(apart, X=transform(model, apart.texts))
         report["holdout"] = measure(model, apart, f"the held-out part of {args.data}")
     if choice is not None:
-        report["chosen"] = {"row": choice.best_index_, "score": choice.best_score_} | choice.best_params_
+        report["chosen"] = choice.chosen
     if choice is not None and args.json:
-        report["tried"] = [finite(record) for record in records(choice.results_)]
+        report["tried"] = [finite(record) for record in records(choice.tried)]
     print_report(report, args.json)
     if choice is not None and not args.json:
-        print(f"tried:\n{choice.results_!r}")
+        print(f"tried:\n{choice.tried!r}")
     return OK if report["converged"] else NOT_CONVERGED
 
 
 def check_train_outputs(args):
     """Refuse before training what would fail after it."""
-    if os.path.exists(args.model) and not os.path.exists(args.data):
+    if args.model == STREAM:
+        raise InputError("a model cannot be written to standard output: name a file")
+    if os.path.exists(args.model) and args.data != STREAM and not os.path.exists(args.data):
         raise InputError(f"{args.data}: No such file or directory; the model comes first: sl1max train MODEL DATA")
     inputs = (args.data, args.labels, args.validation, args.validation_labels)
     with as_input_errors():
@@ -185,6 +247,12 @@ def check_learner_options(args):
             raise InputError(f"{option_of(name)} is for --learner {' or '.join(learners)}, not {args.learner}")
     if args.beta is not None and args.C is not None:
         raise InputError("--beta and --C are two names of one strength, beta = 1/C: give one of them")
+    cv = [name for name in OF_CV if getattr(args, name) != MAXENT_DEFAULTS[name]]
+    if args.learner == "maxent" and cv and not args.cv:
+        raise InputError(f"{option_of(cv[0])} needs --cv")
+    for name in NOT_WITH_CV:
+        if args.cv and getattr(args, name) != MAXENT_DEFAULTS[name]:
+            raise InputError(f"--cv chooses beta and trains many models: {option_of(name)} is not for it")
     if args.validation is not None and args.folds is not None:
         raise InputError("--folds is for cross-validation, which --validation takes the place of")
 
@@ -198,17 +266,67 @@ def hold_out(args, examples):
     return examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
 
 
-def learn(args, examples):
-    """The model that the options ask for and, if it was to be chosen, the `AutoClassifier` that did."""
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen by cross-validation or on validation examples, and all that was tried."""
+
+    chosen: dict[str, Any]
+    tried: Table
+
+
+def vectorize(args, examples):
+    """The vectoriser of scikit-learn that the options ask for, fitted, and the examples with features."""
+    try:
+        from sklearn.feature_extraction import text
+    except ImportError as error:
+        raise InputError("training on texts needs scikit-learn >= 1.6: pip install scikit-learn") from error
+    name, options = VECTORIZERS[args.vectorizer]
+    vectorizer = getattr(text, name)(**options, ngram_range=(1, args.ngrams), min_df=args.min_df)
+    with blamed_on(args.data):
+        X = vectorizer.fit_transform(examples.texts)
+    return vectorizer, replace(examples, X=sparse.csr_array(X, dtype=np.float64))
+
+
+def class_weights(args, examples):
+    """The weight of each example, by its class, or None."""
+    if args.class_weight is None:
+        return None
+    if examples.columns is not None:
+        raise InputError("--class-weight is for examples of one class each")
+    classes, codes = np.unique(examples.y, return_inverse=True)
+    if args.class_weight == ["balanced"]:
+        return (len(codes) / (len(classes) * np.bincount(codes)))[codes]
+    weights = np.ones(len(classes))
+    places = {str(label): c for c, label in enumerate(classes.tolist())}
+    for given in args.class_weight:
+        label, _, number = given.rpartition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = np.nan
+        if label not in places:
+            raise InputError(f"--class-weight {given}: there is no class {label!r}; it is LABEL=WEIGHT or balanced")
+        if not 0 < weight < np.inf:
+            raise InputError(f"--class-weight {given}: the weight must be a positive number")
+        weights[places[label]] = weight
+    return weights[codes]
+
+
+def learn(args, examples, vectorizer=None):
+    """The model that the options ask for and, if it was to be chosen, the `Choice`."""
+    sample_weight = class_weights(args, examples)
     shared = {
         "fit_intercept": not args.no_intercept,
         "n_jobs": args.jobs,
         "verbose": int(sys.stderr.isatty() and not args.quiet),
     }
     if args.learner == "maxent":
-        options = {name: getattr(args, name) for name in MAXENT_DEFAULTS}
+        options = {name: getattr(args, name) for name in MAXENT_DEFAULTS if name not in ("cv", *OF_CV)}
+        if args.cv:
+            options = {name: value for name, value in options.items() if name not in NOT_WITH_CV}
+            return cross_validate(args, examples, options | shared, sample_weight)
         options["on_interrupt"] = "return" if options.pop("save_interrupted") else "raise"
-        return fit_or_part(examples, options | shared), None
+        return fit_or_part(examples, options | shared | {"sample_weight": sample_weight}), None
     given = {
         name: getattr(args, option)
         for option, name in LEARNER_OPTIONS[args.learner].items()
@@ -219,14 +337,41 @@ def learn(args, examples):
     except ImportError as error:
         raise InputError(error) from error
     if args.learner != "auto":
-        return classifier.fit(examples.X, examples.y).model_, None
+        return classifier.fit(examples.X, examples.y, sample_weight).model_, None
     if args.validation is None:
         check_folds(args, examples)
-        classifier.fit(examples.X, examples.y)
+        classifier.fit(examples.X, examples.y, sample_weight)
     else:
-        X_val, y_val = read_validation(args, examples)
-        classifier.fit(examples.X, examples.y, X_val=X_val, y_val=y_val)
-    return classifier.model_, classifier
+        X_val, y_val = read_validation(args, examples, vectorizer)
+        classifier.fit(examples.X, examples.y, sample_weight, X_val=X_val, y_val=y_val)
+    chosen = {"row": classifier.best_index_, "score": classifier.best_score_} | classifier.best_params_
+    return classifier.model_, Choice(chosen, classifier.results_)
+
+
+def cross_validate(args, examples, options, sample_weight):
+    """The model whose beta cross-validation chose, and the `Choice`."""
+    check_folds(args, examples)
+    given = {} if args.betas is None else {"betas": args.betas}
+    selection = "one_standard_error" if args.one_standard_error else "best"
+    try:
+        search = sl1max.MaxentClassifierCV(
+            cv=args.folds or DEFAULT_FOLDS, scoring=args.scoring, selection=selection, **given, **options
+        )
+    except ImportError as error:
+        raise InputError(error) from error
+    search.fit(examples.X, examples.y, sample_weight)
+    found = search.cv_results_
+    names = {
+        "beta": "param_beta",
+        "score": "mean_test_score",
+        "deviation": "std_test_score",
+        "weights": "mean_n_nonzero",
+    }
+    chosen = {
+        "row": search.best_index_, "beta": search.beta_, "score": search.best_score_,
+        "standard_error": search.standard_error_,
+    }  # fmt: skip
+    return search.model_, Choice(chosen, make_table(**{name: found[key] for name, key in names.items()}))
 
 
 def check_folds(args, examples):
@@ -243,12 +388,17 @@ def check_folds(args, examples):
         warnings.filterwarnings("ignore", "The least populated class in y", UserWarning)  # scikit-learn's own
 
 
-def read_validation(args, examples):
+def read_validation(args, examples, vectorizer):
     """X and y of the examples to choose with, in the form of the training set."""
     name, sets = args.validation, examples.columns is not None
-    held = read_examples(
-        name, labels=args.validation_labels, label_sets=sets, zero_based=args.zero_based, n_features=examples.X.shape[1]
-    )
+    if vectorizer is not None:
+        held = read_text_examples(name, text_options(args), sets)
+        held = replace(held, X=sparse.csr_array(vectorizer.transform(held.texts), dtype=np.float64))
+    else:
+        held = read_examples(
+            name, labels=args.validation_labels, label_sets=sets, zero_based=args.zero_based,
+            n_features=examples.X.shape[1], kind=labels_kind(examples),
+        )  # fmt: skip
     if held.columns is not None and not sets:
         raise InputError(f"{name}: its examples have sets of labels, those of {args.data} one each")
     truth, *_ = match_known_labels(examples.columns if sets else np.unique(examples.y), held, name)

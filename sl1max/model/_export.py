@@ -129,7 +129,7 @@ def to_sparse_dict(model: Model, feature_names: Sequence[str] | None = None) -> 
     >>> [(one["label"], list(one["weights"])) for one in json.loads(json.dumps(found))["classes"]]
     [('ham', ['win']), ('spam', ['win'])]
     """
-    names = read_names(feature_names, model.n_features)
+    names = read_names(model.feature_names if feature_names is None else feature_names, model.n_features)
     classes = []
     for c, label in enumerate(model.classes.tolist()):
         row = model.weights[[c]]

@@ -174,12 +174,16 @@ def _encode(model):
     values, arrays = {}, {}
     for name in (field.name for field in fields(model)):
         value = getattr(model, name)
-        if name in ("classes", "feature_names", "weights", "_parts"):
+        if name in ("classes", "feature_names", "weights", "_parts", "source"):
             continue
         if isinstance(value, np.ndarray):
             arrays[name] = value
         else:
             values[name] = value.item() if isinstance(value, np.generic) else value
+    source = None
+    if model.source is not None:
+        source = {key: value for key, value in model.source.items() if not isinstance(value, np.ndarray)}
+        arrays |= {f"source.{key}": value for key, value in model.source.items() if key not in source}
     label_type, label_arrays = _encode_labels("classes", model.classes)
     arrays.update(label_arrays)
     if model.feature_names is not None:
@@ -193,6 +197,7 @@ def _encode(model):
     arrays = {name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()}
     text = {
         "values": values,
+        "source": source,
         "label_type": label_type,
         "n_features": int(model.n_features),
         "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()],
@@ -220,7 +225,13 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
         weights = (parts[0] - parts[1]).tocsr()
     else:
         weights = _decode_sparse("weights", arrays, shape)
-    found = text["values"] | arrays
+    source = text.get("source")
+    if source is not None:
+        inner = {name: arrays.pop(name) for name in list(arrays) if name.startswith("source.")}
+        source = _check_source(
+            source | {name.removeprefix("source."): array for name, array in inner.items()}, shape[1]
+        )
+    found = text["values"] | arrays | {"source": source}
     if version == 1:
         found = _update_version_1(found)
     values = found | {"classes": classes, "feature_names": feature_names, "weights": weights, "_parts": parts}
@@ -229,6 +240,20 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
             raise ValueError(f"{name} has {len(array)} values for {len(classes)} classes")
     _check_types(values)
     return {name: values[name] for name in names}
+
+
+def _check_source(source, n_features):
+    """The description of where the features come from, if it is one."""
+    first, idf = source.get("first_feature", 0), source.get("idf", np.zeros(n_features))
+    if source["kind"] not in ("svmlight", "npz", "text") or first not in (0, 1):
+        raise ValueError(f"source is {source['kind']!r}, its first feature {first!r}")
+    if not isinstance(idf, np.ndarray) or idf.shape != (n_features,) or not np.isfinite(idf).all():
+        raise ValueError(f"source.idf is not {n_features} numbers")
+    if source["kind"] == "text" and not (
+        isinstance(source["settings"], dict) and isinstance(source["text_column"], str)
+    ):
+        raise ValueError("source has no settings of a vectoriser")
+    return source
 
 
 def _update_version_1(found):

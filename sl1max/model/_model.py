@@ -81,6 +81,10 @@ class Model:
         None if it was an array.
     beta_rule, solver, tol :
         As given to `sl1max.fit`.
+    source : dict or None
+        Of models that the command ``sl1max`` has trained, the files that the features come from: ``kind``, which is
+        "svmlight", "npz" or "text", and ``first_feature``, the number of the first feature in the file. Of "text" also
+        the vectoriser.
     """
 
     distribution: str
@@ -105,6 +109,7 @@ class Model:
     solver: str
     tol: float
     _parts: tuple[sparse.csr_array, sparse.csr_array] | None
+    source: dict[str, Any] | None = None
 
     @property
     def n_classes(self) -> int:

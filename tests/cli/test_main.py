@@ -349,7 +349,7 @@ def test_progress_on_a_terminal_only(files, capsys, monkeypatch):
     assert seen == [0, 1, 0]
 
 
-@pytest.mark.parametrize("command", [(), ("train",), ("predict",), ("evaluate",), ("inspect",)])
+@pytest.mark.parametrize("command", [(), ("train",), ("predict",), ("evaluate",), ("inspect",), ("report",)])
 def test_help(command, capsys):
     code, out, _ = run(capsys, *command, "--help")
     assert code == 0 and "examples:" in out and "exit codes:" in out
