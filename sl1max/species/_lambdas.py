@@ -34,6 +34,8 @@ from sl1max.exceptions import ModelFileError
 
 OUTPUTS = ("cloglog", "logistic", "raw", "cumulative")
 DEFAULT_PREVALENCE = 0.5
+LARGEST_NUMBER = 1e50  # of a file; products of weights and features stay finite
+LARGEST_ENTROPY = 700.0  # exp of it stays finite
 TOTALS = ("linearPredictorNormalizer", "densityNormalizer", "numBackgroundPoints", "entropy")
 
 
@@ -215,7 +217,10 @@ def read_lambdas(path: str | os.PathLike[str], *, feature_names: Sequence[str] |
         The file is not such a model.
     """
     with open(path, encoding="utf-8") as stream:
-        lines = [line.strip() for line in stream]
+        try:
+            lines = [line.strip() for line in stream]
+        except UnicodeDecodeError as error:
+            raise ModelFileError(f"{os.fspath(path)} is not a .lambdas file: {error}") from None
     rows, totals = [], {}
     for n, line in enumerate(lines, 1):
         if not line:
@@ -225,8 +230,10 @@ def read_lambdas(path: str | os.PathLike[str], *, feature_names: Sequence[str] |
             numbers = [float(number) for number in numbers]
             if name in TOTALS:
                 (totals[name],) = numbers
+                _check_total(name, *numbers)
             else:
                 rows.append((*_parse_term(name, numbers), *numbers))
+                _check_term(*rows[-1])
         except ValueError:
             raise ModelFileError(
                 f"{os.fspath(path)}, line {n}: not a feature of a .lambdas file: {line[:60]!r}"
@@ -260,10 +267,33 @@ def _parse_term(name, numbers):
     return LINEAR, name, name, np.nan
 
 
+def _check_total(name, value):
+    """Raise ValueError if a number is impossible."""
+    low, high = {
+        "densityNormalizer": (0.0, np.inf),
+        "entropy": (-LARGEST_ENTROPY, LARGEST_ENTROPY),
+        "numBackgroundPoints": (0.0, LARGEST_NUMBER),
+    }.get(name, (-LARGEST_NUMBER, LARGEST_NUMBER))
+    if not low <= value <= high or (name == "densityNormalizer" and not 0 < value < np.inf):
+        raise ValueError
+
+
+def _check_term(kind, first, second, value, weight, low, high):
+    """Raise ValueError if a number is impossible."""
+    sizes = [abs(number) for number in (weight, low, high, *[value] * (kind in (CATEGORY, THRESHOLD)))]
+    if not all(size <= LARGEST_NUMBER for size in sizes) or low > high or (kind == QUADRATIC and low < 0):
+        raise ValueError
+
+
 def _make_model(rows, totals, feature_names, path):
     found = dict.fromkeys(name for row in rows for name in row[1:3])
-    is_category = {row[1]: row[0] == CATEGORY for row in rows}
-    names = list(feature_names) if feature_names is not None else sorted(found, key=lambda name: not is_category[name])
+    categorical = {row[1] for row in rows if row[0] == CATEGORY}
+    both = categorical & {name for row in rows if row[0] != CATEGORY for name in row[1:3]}
+    if both:
+        raise ModelFileError(f"{os.fspath(path)}: {min(both)!r} has categories and other features")
+    names = (
+        list(feature_names) if feature_names is not None else sorted(found, key=lambda name: name not in categorical)
+    )
     missing = [name for name in found if name not in names]
     if missing:
         raise ValueError(f"feature_names lacks {missing[0]!r}, a covariate of {os.fspath(path)}")
@@ -278,7 +308,7 @@ def _make_model(rows, totals, feature_names, path):
     categories = {
         place[name]: np.unique(table.value[(table.kind == CATEGORY) & (table.first == place[name])])
         for name in found
-        if is_category[name]
+        if name in categorical
     }
     return LambdasModel(
         Covariates(tuple(names), categories),

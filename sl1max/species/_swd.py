@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import warnings
@@ -13,6 +14,8 @@ import numpy as np
 
 from sl1max._data.covariates import NamedColumns
 from sl1max.species._raster import RasterStack
+
+LARGEST_NUMBER = np.finfo(np.float32).max.item()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +104,7 @@ def read_swd(
     -------
     SWDTable
     """
-    with open(path, encoding="utf-8-sig", newline="") as stream:
+    with open(path, encoding="utf-8-sig", newline="") as stream, _blamed_on(path):
         lines = csv.reader(stream)
         header = next(lines, [])
         if len(header) < 4:
@@ -152,7 +155,7 @@ def read_occurrences(
     UserWarning
         Some places are outside of the layers or where one has no data.
     """
-    with open(path, encoding="utf-8-sig", newline="") as stream:
+    with open(path, encoding="utf-8-sig", newline="") as stream, _blamed_on(path):
         lines = csv.reader(stream)
         if len(next(lines, [])) < 3:
             raise ValueError(f"{os.fspath(path)} must begin with a line that names species, x and y")
@@ -237,14 +240,26 @@ def training_set(presences: SWDTable, background: SWDTable) -> tuple[NamedColumn
     return X, np.repeat([0, 1], [len(table) for table in tables])
 
 
+@contextlib.contextmanager
+def _blamed_on(path):
+    """Turn errors of a text or its CSV into a ValueError that names the file."""
+    try:
+        yield
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{os.fspath(path)} is not a CSV file: {error}") from None
+
+
 def _number(field, path, line):
     field = field.strip()
     if not field:
         return np.nan
     try:
-        return float(field)
+        number = float(field)
     except ValueError:
         raise ValueError(f"{os.fspath(path)}, line {line}: {field!r} is not a number") from None
+    if abs(number) > LARGEST_NUMBER:
+        raise ValueError(f"{os.fspath(path)}, line {line}: {field!r} is beyond single precision")
+    return number
 
 
 def _first_of_each(species, places):

@@ -144,12 +144,30 @@ def test_covariate_names_that_the_file_cannot_hold_are_refused(path, tmp_path):
         (FILE, "", "is not a .lambdas file"),
         (FILE[: FILE.index("linear")], "", "has no features"),
         ("entropy, 4.25", "entropy, high", "line 13"),
+        ("entropy, 4.25", "entropy, 800", "line 13"),
+        ("densityNormalizer, 12.5", "densityNormalizer, 0", "line 11"),
+        ("rain^2, -0.75, 0.0", "rain^2, -0.75, -1.0", "line 5"),
+        ("rain^2, -0.75", "rain^2, nan", "line 5"),
+        ("rain^2, -0.75, 0.0", "rain^2, -0.75, 1e3", "line 5"),
+        ("rain^2, -0.75, 0.0, 100.0", "rain^2, -0.75, 0.0, inf", "line 5"),
+        ("rain^2, -0.75", "soil^2, -0.75", "'soil' has categories and other features"),
     ],
 )
 def test_damaged_file_is_refused(path, old, new, message):
     path.write_text(FILE.replace(old, new))
     with pytest.raises(ModelFileError, match=message):
         read_lambdas(path)
+
+
+def test_file_of_other_text_is_refused(path):
+    path.write_bytes(FILE.encode("utf-16"))
+    with pytest.raises(ModelFileError, match=r"one\.lambdas is not a \.lambdas file: 'utf-8' codec can't decode"):
+        read_lambdas(path)
+
+
+def test_covariate_that_only_a_product_has(path):
+    path.write_text(FILE.replace("rain*warm", "rain*wind"))
+    assert read_lambdas(path).feature_names == ["soil", "rain", "warm", "wind"]
 
 
 def test_model_read_from_a_file_is_evaluated_like_the_trained_one(tmp_path):

@@ -49,6 +49,9 @@ def test_unknown_species_is_named(path):
         ("12,0.3", "12", "line 4: 4 fields"),
         ("11,", "wet,", "line 3: 'wet' is not a number"),
         ("species,lon,lat,rain,warm", "species,lon,lat", "must begin with a line"),
+        ("11,", "1e39,", "line 3: '1e39' is beyond single precision"),
+        ("11,", "-inf,", "line 3: '-inf' is beyond single precision"),
+        ("11,", "\xe9" * 200_000 + ",", "is not a CSV file: field larger than field limit"),
     ],
 )
 def test_malformed_file_is_refused(path, old, new, message):
