@@ -14,6 +14,7 @@ import numpy as np
 
 from sl1max._core cimport _step
 from sl1max._core._column cimport column_axpy, get_column, transpose_rows
+from sl1max._core._penalty cimport l1
 from sl1max._core._solver cimport run_solver, solver_state
 from sl1max._core._types cimport (
     IN_USE as CORE_IN_USE, OUT_OF_MEMORY as CORE_OUT_OF_MEMORY, columns_t, idx_t, ptr_t, state_t, status_t,
@@ -603,24 +604,24 @@ cdef inline double no_step(double* gain_out) noexcept nogil:
 cdef double paper_bound(double delta, double p, double q, double beta, double lam) noexcept nogil:
     if not (valid(delta, p, q, beta, lam) and in_unit(p, q)):
         return NAN
-    return _step.paper_bound(delta, p, q, beta, lam)
+    return _step.paper_bound(delta, p, q, l1(beta), lam)
 
 
 cdef double paper_delta(double p, double q, double beta, double lam, double* gain_out) noexcept nogil:
     if not (valid(0.0, p, q, beta, lam) and in_unit(p, q)):
         return no_step(gain_out)
-    return hand_out_step(_step.paper_step(p, q, beta, lam), gain_out)
+    return hand_out_step(_step.paper_step(p, q, l1(beta), lam), gain_out)
 
 
 cdef double concordant_bound(double delta, double p, double q, double curvature, double reach, double beta,
                              double lam) noexcept nogil:
     if not (valid(delta, p, q, beta, lam) and curvature >= 0.0 and reach > 0.0):
         return NAN
-    return _step.concordant_bound(delta, q - p, curvature, reach, beta, lam)
+    return _step.concordant_bound(delta, q - p, curvature, reach, l1(beta), lam)
 
 
 cdef double concordant_delta(double p, double q, double curvature, double reach, double beta, double lam,
                              double* gain_out) noexcept nogil:
     if not (valid(0.0, p, q, beta, lam) and curvature >= 0.0 and reach > 0.0):
         return no_step(gain_out)
-    return hand_out_step(_step.concordant_step(p, q, curvature, reach, beta, lam), gain_out)
+    return hand_out_step(_step.concordant_step(p, q, curvature, reach, l1(beta), lam), gain_out)

@@ -10,6 +10,7 @@ from strategies import random_data, random_twin
 
 from sl1max._core import _solver
 from sl1max._core._options import SolverOptions
+from sl1max._core._solver import Columns, Problem, Solver
 from sl1max._execution.control import FitControl
 from sl1max._solvers.grouped_rows import MergedSolver
 
@@ -133,3 +134,35 @@ def wide_problem():
     rng = np.random.default_rng(0)
     X = sparse.random(100_000, 60, density=0.05, random_state=0, format="csc")
     return X, np.minimum(rng.zipf(1.6, 100_000), 15)
+
+
+def make_columns(X, form, by_rows=None):
+    """X as an index list (ones only), as indices and values, or as dense columns."""
+    if form == "dense":
+        return Columns(*X.shape, None, None, X.ravel(order="F"))
+    columns = sparse.csc_array(X)
+    values = None if form == "binary" else columns.data
+    return Columns(*X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values, by_rows=by_rows)
+
+
+def natural_form(X):
+    return "binary" if np.isin(X, (0, 1)).all() else "sparse"
+
+
+def make_problem(twin, columns):
+    return Problem(
+        columns,
+        np.ascontiguousarray(twin.emp_mean),
+        np.ascontiguousarray(twin.beta),
+        np.ascontiguousarray(twin.target),
+        np.ascontiguousarray(twin.mass),
+        pooled=twin.pooled,
+        reference=twin.reference,
+        intercept=twin.intercept,
+        offset=twin.offset,
+        **{name: getattr(twin, name) for name in ("beta_upper", "l2", "low", "high")},
+    )
+
+
+def make_solver(twin, form=None, by_rows=None, **options):
+    return Solver(make_problem(twin, make_columns(twin.X, form or natural_form(twin.X), by_rows)), **options)

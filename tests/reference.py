@@ -7,7 +7,8 @@ A cell (c, i) has the score ``lam[c] @ X[i] + b[c] + offset[c, i]``. A coordinat
 
 minimise  sum_g w_g ln Z_g - sum_cj lam_cj p~_cj - sum_c b_c p~_c + sum_cj beta_cj |lam_cj|
 
-with one Z over all cells (``pooled``) or one per example, in which case ``reference`` adds a cell of score 0.
+or, in general, with the penalty r(x) = lower max(x, 0) + upper max(-x, 0) + l2 / 2 x^2, low <= x <= high, of each
+weight, with one Z over all cells (``pooled``) or one per example, in which case ``reference`` adds a cell of score 0.
 """
 
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ class Twin:
         Base measure of an example (pooled), or its share of the loss (sums to 1).
     pooled, reference, intercept : bool
     offset : ndarray of shape (n_blocks, n_samples), optional
+    beta_upper, l2, low, high : ndarray of shape (n_blocks, n_features), optional
+        The general penalty, where beta is the cost of positive weights alone.
     """
 
     X: np.ndarray
@@ -46,6 +49,19 @@ class Twin:
     reference: bool = False
     intercept: bool = False
     offset: np.ndarray | None = None
+    beta_upper: np.ndarray | None = None
+    l2: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+    @property
+    def general(self):
+        """(lower, upper, l2, low, high), arrays (n_blocks, n_features); an infinite cost is a limit of zero."""
+        none = np.zeros_like(self.beta)
+        lower, upper = self.beta, self.beta if self.beta_upper is None else self.beta_upper
+        low = np.where(np.isinf(upper), 0, -np.inf if self.low is None else self.low)
+        high = np.where(np.isinf(lower), 0, np.inf if self.high is None else self.high)
+        return lower, upper, none if self.l2 is None else self.l2 + none, low + none, high + none
 
     @property
     def n_blocks(self):
@@ -119,8 +135,9 @@ class Twin:
         return float((log_z if self.pooled else self.mass @ log_z) - linear)
 
     def penalty(self, lam):
-        used = lam != 0
-        return float(np.sum(self.beta[used] * np.abs(lam[used])))
+        lower, upper, l2, _, _ = self.general
+        up, down = lam > 0, lam < 0
+        return float(lower[up] @ lam[up] - upper[down] @ lam[down] + 0.5 * np.sum(l2 * lam**2))
 
     def objective(self, lam, b=None):
         return self.neg_log_lik(lam, b) + self.penalty(lam)
@@ -263,7 +280,9 @@ class Certificate(NamedTuple):
 
 def equality_coords(twin):
     """Coordinates whose expectation a primal-feasible distribution has to reproduce exactly."""
-    coords = [(int(c), int(j)) for c, j in np.argwhere(twin.beta == 0)]
+    lower, upper, l2, low, high = twin.general
+    coords = np.argwhere((lower == 0) & (upper == 0) & (l2 == 0) & np.isinf(low) & np.isinf(high))
+    coords = [(int(c), int(j)) for c, j in coords]
     return coords + [(c, twin.n_features) for c in range(twin.n_blocks)] * twin.intercept
 
 
@@ -304,6 +323,37 @@ def certificate(twin, lam, b=None):
     mixed = (1 - t) * np.maximum(prob, 0) + t * twin.target_cells
     value = entropy(twin, mixed)
     return Certificate(t, mixed, value, twin.objective(lam, b) - value)
+
+
+def conjugate(penalty, u):
+    """r*(u) = max over x of u x - r(x), of one penalty (lower, upper, l2, low, high); inf where there is no maximum."""
+    lower, upper, l2, low, high = penalty
+    width, end = (lower, high) if u > 0 else (upper, -low)
+    beyond = abs(u) - width
+    if not beyond > 0 or end == 0:
+        return 0.0
+    x = min(end, beyond / l2 if l2 > 0 else np.inf)
+    return np.inf if np.isinf(x) else x * beyond - 0.5 * l2 * x**2
+
+
+def general_gap(twin, lam, b, t):
+    """KL(p_t || q) + sum_k r(lam_k) + r*(u_k) - lam_k u_k, u = p~ - p_t[f], p_t as in `certificate`.
+
+    Free coordinates, of which p_t has the empirical mean, are left out of the sum.
+    """
+    prob = (1 - t) * satisfy_equalities(twin, lam, b) + t * twin.target_cells
+    relative = rel_entr(prob, twin.cell_prob(lam, b))
+    gap = float(np.sum(relative if twin.pooled else relative * twin.mass))
+    u = twin.emp_mean - twin.mean(prob)[:, :-1]
+    u -= np.sign(u) * np.minimum(np.abs(u), 1e-14)  # an end of an interval is met to rounding errors
+    lower, upper, l2, low, high = twin.general
+    for k in np.ndindex(*lam.shape):
+        if lower[k] == upper[k] == l2[k] == 0 and np.isinf([low[k], high[k]]).all():
+            continue
+        penalty = lower[k], upper[k], l2[k], low[k], high[k]
+        own = lower[k] * lam[k] if lam[k] > 0 else -upper[k] * lam[k] if lam[k] < 0 else 0.0
+        gap += own + 0.5 * l2[k] * lam[k] ** 2 + conjugate(penalty, u[k]) - lam[k] * u[k]
+    return gap
 
 
 def solve_intercept(twin, lam, n_steps=100):
@@ -458,7 +508,11 @@ def oracle(twin, tol=1e-15, max_iter=2000):
     """
     scale = np.abs(twin.X).max(axis=0)
     scale[scale == 0] = 1
-    scaled = replace(twin, X=twin.X / scale, emp_mean=twin.emp_mean / scale, beta=twin.beta / scale)
+    lower, upper, l2, low, high = twin.general
+    scaled = replace(
+        twin, X=twin.X / scale, emp_mean=twin.emp_mean / scale, beta=lower / scale, beta_upper=upper / scale,
+        l2=l2 / scale**2, low=low * scale, high=high * scale,
+    )  # fmt: skip
     theta = polish(scaled, split_minimum(scaled, max_iter), tol)
     lam, b = theta[:, :-1] / scale, theta[:, -1]
     if not twin.reference:
@@ -466,36 +520,43 @@ def oracle(twin, tol=1e-15, max_iter=2000):
     return Optimum(lam, b, twin.objective(lam, b))
 
 
-def all_beta(twin):
-    """beta with one more column for the intercepts: 0, or inf where there are none."""
-    return np.column_stack([twin.beta, np.full(twin.n_blocks, 0.0 if twin.intercept else np.inf)])
+def all_penalties(twin):
+    """(lower, upper, l2, low, high) with one more column for the intercepts: free, or inf where there are none."""
+    free = 0.0 if twin.intercept else np.inf
+    intercepts = free, free, 0.0, -np.inf, np.inf
+    columns = zip(twin.general, intercepts, strict=True)
+    return [np.column_stack([array, np.full(twin.n_blocks, value)]) for array, value in columns]
 
 
 def split_minimum(twin, max_iter):
     """L-BFGS-B on the split variables; weights and intercepts as one (n_blocks, n_features + 1) array."""
-    beta = all_beta(twin)
-    used = np.isfinite(beta)
-    start = np.zeros(beta.shape)
+    lower, upper, l2, low, high = all_penalties(twin)
+    used_pos, used_neg = np.isfinite(lower) & (high > 0), np.isfinite(upper) & (low < 0)
+    n_pos = used_pos.sum()
+    start = np.zeros(lower.shape)
     start[:, -1] = solve_intercept(twin, start[:, :-1])
 
     def join(split):
-        theta = np.zeros(beta.shape)
-        pos, neg = np.split(split, 2)
-        theta[used] = pos - neg
+        theta = np.zeros(lower.shape)
+        theta[used_pos] += split[:n_pos]
+        theta[used_neg] -= split[n_pos:]
         return theta
 
     def evaluate(split):
         theta = join(split)
         lam, b = theta[:, :-1], theta[:, -1]
-        gradient = twin.gradient(lam, b)[used]
-        pos, neg = gradient + beta[used], -gradient + beta[used]
-        return twin.neg_log_lik(lam, b) + np.tile(beta[used], 2) @ split, np.concatenate([pos, neg])
+        gradient = twin.gradient(lam, b)
+        pos, neg = gradient[used_pos] + lower[used_pos], -gradient[used_neg] + upper[used_neg]
+        l2s = np.concatenate([l2[used_pos], l2[used_neg]])
+        costs = np.concatenate([lower[used_pos], upper[used_neg]])
+        value = twin.neg_log_lik(lam, b) + costs @ split + 0.5 * l2s @ split**2
+        return value, np.concatenate([pos, neg]) + l2s * split
 
-    split = np.concatenate([np.maximum(start[used], 0), np.maximum(-start[used], 0)])
+    split = np.concatenate([np.maximum(start[used_pos], 0), np.maximum(-start[used_neg], 0)])
     if not split.size:
         return start
     options = {"maxiter": max_iter, "maxfun": 10 * max_iter, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30}
-    bounds = [(0, None)] * len(split)
+    bounds = [(0, end) for end in np.concatenate([high[used_pos], -low[used_neg]])]
     for _ in range(3):
         split = minimize(evaluate, split, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
     return join(split)
@@ -504,30 +565,35 @@ def split_minimum(twin, max_iter):
 def polish(twin, theta, tol, max_steps=200):
     """Newton steps on the weights that are, or want to be, nonzero; one that would cross zero stops there.
 
-    A step is taken when it lowers the objective or, at the limit of floating point, the largest slope.
+    So does one at its limit. A step is taken when it lowers the objective or, at the limit of floating point, the
+    largest slope.
     """
-    beta = all_beta(twin)
+    lower, upper, l2, low, high = all_penalties(twin)
+    kinked = (lower > 0) | (upper > 0)
 
     def evaluate(theta):
-        gradient = twin.gradient(theta[:, :-1], theta[:, -1])
+        gradient = twin.gradient(theta[:, :-1], theta[:, -1]) + l2 * theta
         sign = np.where(theta != 0, np.sign(theta), -np.sign(gradient))
-        free = np.isfinite(beta) & ((theta != 0) | (np.abs(gradient) > beta) | (beta == 0))
-        slope = np.zeros_like(gradient)
-        slope[free] = gradient[free] + sign[free] * beta[free]
-        return twin.objective(theta[:, :-1], theta[:, -1]), slope, sign, free
+        with np.errstate(invalid="ignore"):
+            full = gradient + np.where(sign > 0, lower, -upper)
+            moves = np.where(theta != 0, True, np.where(sign > 0, full < 0, full > 0)) | ~kinked
+            moves &= ~((theta >= high) & (full < 0)) & ~((theta <= low) & (full > 0)) & np.isfinite(full)
+        slope = np.where(moves, full, 0.0)
+        return twin.objective(theta[:, :-1], theta[:, -1]), slope, sign, moves
 
     value, slope, sign, free = evaluate(theta)
     for _ in range(max_steps):
         worst = np.abs(slope).max()
         if worst <= tol:
             break
-        curvature = twin.hessian(np.argwhere(free), theta[:, :-1], theta[:, -1])
+        curvature = twin.hessian(np.argwhere(free), theta[:, :-1], theta[:, -1]) + np.diag(l2[free])
         ridge = 1e-13 * (np.trace(curvature) + 1e-13) * np.eye(len(curvature))
         direction = np.zeros_like(theta)
         direction[free] = -np.linalg.solve(curvature + ridge, slope[free])
         for step in 0.5 ** np.arange(40):
             trial = theta + step * direction
-            trial[(trial * sign < 0) & (beta > 0)] = 0
+            trial[(trial * sign < 0) & kinked] = 0
+            trial = np.clip(trial, low, high)
             trial_value, *rest = evaluate(trial)
             rounding = 4e-16 * (1 + abs(value))
             if trial_value < value - rounding or (trial_value <= value + rounding and np.abs(rest[0]).max() < worst):

@@ -11,7 +11,9 @@ cdef struct dual_t:
     double* mean                # (n_violators,) q[f]
     double* cell_curvature      # (n_samples,) curvature of the loss in the scores of one block
     double failed               # the mixing from which no tighter gap was found last
-    system_t free               # the coordinates with beta 0; scale is the mean square of the column
+    ptr_t n_unbound             # coordinates that may have to meet an equality: beta, or one side of it, is 0
+    ptr_t* unbound
+    system_t free               # those that have to, at the weights of the last certificate
 
 
 cdef double duality_gap(const problem_t* problem, state_t* state, double t) noexcept nogil

@@ -9,6 +9,13 @@ free (unpenalised) coordinates, intercepts among them, meet their equalities, an
 other constraints: p_t = (1 - t) q (1 + s) + t p~, where s is the score of the correction, centred under q. p~ itself,
 t = 1, meets all constraints.
 
+With a general penalty r (see _penalty.pxd) the same holds for any p, with u = p~ - p[f] and r* the conjugate of r:
+
+    objective(lam) - min objective  <=  KL(p || q) + sum_k (r(lam_k) + r*(u_k) - lam_k u_k)
+
+An l2 penalty or a finite limit makes r* finite outside the interval too. Then less of p~ may give a smaller gap than
+what the intervals need: t is chosen to minimise it.
+
 This gap is linear in the worst violation, whereas the objective is quadratic. Near the optimum the correction therefore
 includes the violated coordinates, each with about its Newton step, and the gap is quadratic too.
 """
@@ -18,7 +25,10 @@ from libc.string cimport memset
 from sl1max._core._column cimport column_add_weighted, column_axpy, column_dot, row_axpy
 from sl1max._core._conjugate cimport centred_score, conjugate_gradients, fill_moved_mass, system_t
 from sl1max._core._normalizer cimport center_direction, coordinate_moments, fill_cell_curvature, interrupted, walk
-from sl1max._core._step cimport minimise_quadratic, needed_mixing, violation
+from sl1max._core._penalty cimport (
+    get_penalty, interval_mixing, is_between_limits, is_free, l1, minimise_quadratic, needed_mixing, needed_mixing_at,
+    penalty_t, slackness, slackness_at, violation_at,
+)
 from sl1max._core._types cimport column_t, pair_t, problem_t, ptr_t, state_t
 
 
@@ -41,6 +51,21 @@ cdef void form_direction(const problem_t* problem, state_t* state, const dual_t*
             if correction[j] != 0.0:
                 column_axpy(walk(problem, state, j), correction[j], state.direction_score + c * m)
     center_direction(problem, state)
+
+
+cdef void list_free(const problem_t* problem, const state_t* state, dual_t* dual) noexcept nogil:
+    """The free coordinates, and the weights that no penalty holds where they are: of those p has the empirical mean."""
+    cdef ptr_t place, k
+    cdef double lam
+    dual.free.size = 0
+    for place in range(dual.n_unbound):
+        k = dual.unbound[place]
+        lam = state.lam[k]
+        if is_free(problem, k) or (is_between_limits(problem, k, lam) and (
+                (problem.beta[k] == 0.0 and lam > 0.0) or (problem.beta_upper[k] == 0.0 and lam < 0.0))):
+            dual.free.coords[dual.free.size] = k
+            dual.free.scale[dual.free.size] = problem.rms[k % problem.n_coords] * problem.rms[k % problem.n_coords]
+            dual.free.size += 1
 
 
 cdef double free_residual(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
@@ -194,18 +219,37 @@ cdef double largest_mixing(const problem_t* problem, const state_t* state) noexc
     for place in range(problem.included_start[problem.n_blocks]):
         k = problem.included[place]
         if fabs(state.gradient[k]) > problem.beta[k] > 0.0:
-            t = max(t, needed_mixing(state.gradient[k], problem.beta[k]))
+            t = max(t, needed_mixing(l1(problem.beta[k]), state.gradient[k]))
+    return t
+
+
+cdef pair_t general_mixing(const problem_t* problem, const state_t* state) noexcept nogil:
+    """The smallest t for which the gap is finite, and the smallest for which all intervals are met."""
+    cdef ptr_t place, k
+    cdef pair_t t
+    cdef penalty_t penalty
+    t.first = t.second = 0.0
+    for place in range(problem.included_start[problem.n_blocks]):
+        k = problem.included[place]
+        penalty = get_penalty(problem, k)
+        # Equalities are met to rounding errors.
+        if not is_free(problem, k) and fabs(state.gradient[k]) > EQUALITY * problem.rms[k % problem.n_coords]:
+            t.first = max(t.first, needed_mixing(penalty, state.gradient[k]))
+            t.second = max(t.second, interval_mixing(penalty, state.gradient[k], state.lam[k]))
     return t
 
 
 cdef double slack(const problem_t* problem, const state_t* state, double t) noexcept nogil:
-    """sum_k beta_k |lam_k| + lam_k (p_t[f_k] - p~[f_k]): the violation of complementary slackness."""
+    """sum_k r(lam_k) + r*(u_k) - lam_k u_k, u = p~ - p_t[f]: the violation of complementary slackness."""
     cdef ptr_t place, k
     cdef double total = 0.0
     for place in range(problem.included_start[problem.n_blocks]):
         k = problem.included[place]
-        if state.lam[k] != 0.0 and problem.beta[k] > 0.0:
-            total += max(problem.beta[k] * fabs(state.lam[k]) + (1.0 - t) * state.lam[k] * state.gradient[k], 0.0)
+        if problem.general:
+            if not is_free(problem, k):
+                total += slackness(get_penalty(problem, k), state.lam[k], (t - 1.0) * state.gradient[k])
+        elif state.lam[k] != 0.0 and problem.beta[k] > 0.0:
+            total += slackness(l1(problem.beta[k]), state.lam[k], (t - 1.0) * state.gradient[k])
     return total
 
 
@@ -218,16 +262,45 @@ cdef double duality_gap(const problem_t* problem, state_t* state, double t) noex
     return gap if gap == gap else INFINITY
 
 
+cdef void choose_mixing(const problem_t* problem, state_t* state) noexcept nogil:
+    """mixing and dual_gap, after form_direction and price.
+
+    The gap is convex in t. It is evaluated at the smallest t for which it is finite, at the smallest for which all
+    intervals are met, and between the two at shrinking fractions of the latter for as long as it decreases.
+    """
+    cdef pair_t bounds
+    cdef double t, gap
+    if not problem.general:
+        state.mixing = largest_mixing(problem, state)
+        state.dual_gap = duality_gap(problem, state, state.mixing)
+        return
+    bounds = general_mixing(problem, state)
+    state.mixing = bounds.first
+    state.dual_gap = duality_gap(problem, state, bounds.first)
+    t = bounds.second
+    while t > bounds.first and t > 1e-3 * bounds.second:
+        gap = duality_gap(problem, state, t)
+        if gap < state.dual_gap:
+            state.mixing, state.dual_gap = t, gap
+        elif t < bounds.second:
+            return
+        t *= 0.25
+
+
 cdef bint certify(const problem_t* problem, state_t* state, dual_t* dual) noexcept nogil:
     """gradient and dual_gap at the current weights, p corrected for the free coordinates; false if asked to stop."""
     cdef bint is_corrected
     memset(dual.correction, 0, problem.n_blocks * problem.n_coords * sizeof(double))
+    list_free(problem, state, dual)
     is_corrected = meet_free(problem, state, dual)
     price(problem, state)
     if state.stopped:
         return False
-    state.mixing = largest_mixing(problem, state) if is_corrected else 1.0
-    state.dual_gap = duality_gap(problem, state, state.mixing)
+    if is_corrected:
+        choose_mixing(problem, state)
+    else:
+        state.mixing = 1.0
+        state.dual_gap = duality_gap(problem, state, 1.0)
     return True
 
 
@@ -237,18 +310,18 @@ cdef double list_violators(const problem_t* problem, state_t* state, dual_t* dua
     Returns about the sum of what a step on each would gain; listing ends once it is more than the limit.
     """
     cdef ptr_t n_all = problem.n_blocks * problem.n_coords, k, n_weights = 1
-    cdef double distance, loose, gain = 0.0
+    cdef double distance, gain = 0.0
     cdef pair_t moments
     for k in range(n_all):
         n_weights += state.lam[k] != 0.0
     dual.n_violators = 0
     for k in range(n_all):
-        if not 0.0 < problem.beta[k] < INFINITY:
+        if problem.beta[k] == INFINITY or is_free(problem, k):
             continue
-        loose = problem.beta[k] * fabs(state.lam[k]) + state.lam[k] * state.gradient[k]
-        if fabs(state.gradient[k]) > problem.beta[k] or loose > 0.2 * limit / n_weights:
+        if needed_mixing_at(problem, k, state.gradient[k]) > 0.0 or (
+                slackness_at(problem, k, state.lam[k], -state.gradient[k]) > 0.2 * limit / n_weights):
+            distance = violation_at(problem, k, state.gradient[k], state.lam[k])
             moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
-            distance = violation(state.gradient[k], problem.beta[k], state.lam[k])
             gain += 0.5 * distance * distance / moments.second if moments.second > 0.0 else INFINITY
             if gain > limit:
                 break
@@ -271,8 +344,9 @@ cdef inline double correct_violator(const problem_t* problem, state_t* state, du
     cdef double mu
     if not dual.curvature[v] > 0.0:
         return 0.0
-    mu = minimise_quadratic(column_dot(column, state.cell_mass) - mean_change * dual.mean[v] - problem.emp_mean[k],
-                            dual.curvature[v], problem.beta[k], state.lam[k] + dual.correction[k])
+    mu = minimise_quadratic(get_penalty(problem, k),
+                            column_dot(column, state.cell_mass) - mean_change * dual.mean[v] - problem.emp_mean[k],
+                            dual.curvature[v], state.lam[k] + dual.correction[k])
     if mu == 0.0:
         return 0.0
     dual.correction[k] += mu
@@ -329,8 +403,7 @@ cdef bint tighten(const problem_t* problem, state_t* state, dual_t* dual, double
         if not meet_free(problem, state, dual):
             break
         price(problem, state)
-        state.mixing = largest_mixing(problem, state)
-        state.dual_gap = duality_gap(problem, state, state.mixing)
+        choose_mixing(problem, state)
         if state.dual_gap <= target:
             return not state.stopped
         if duality_gap(problem, state, 0.0) > 0.7 * target:

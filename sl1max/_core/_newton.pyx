@@ -14,7 +14,11 @@ from sl1max._core._order cimport shuffle, start_order
 from sl1max._core._quadratic_model cimport (
     minimise_model, quadratic_t, release_factor, release_model, reserve_active, reserve_vectors,
 )
-from sl1max._core._step cimport concordant_step, needed_mixing, paper_step, penalty_change, step_t
+from sl1max._core._penalty cimport (
+    get_penalty, is_smooth, l1, limit_weight, linear_change_at, needed_mixing_at, penalty_change_at, penalty_t,
+    slackness_at,
+)
+from sl1max._core._step cimport concordant_step, paper_step, step_t
 from sl1max._core._types cimport options_t, pair_t, problem_t, ptr_t, state_t
 from sl1max._core._working_set cimport keep_worst, working_set_t
 
@@ -23,6 +27,13 @@ cdef void release_newton(newton_t* newton) noexcept nogil:
     release_entries(&newton.entries)
     release_model(&newton.model)
     release_factor(&newton.factor)
+
+
+cdef inline step_t best_step(const problem_t* problem, ptr_t k, ptr_t j, pair_t moments, penalty_t penalty,
+                             double lam) noexcept nogil:
+    if problem.exact_bound and j < problem.X.n_cols:
+        return paper_step(problem.emp_mean[k], moments.first, penalty, lam)
+    return concordant_step(problem.emp_mean[k], moments.first, moments.second, problem.reach[j], penalty, lam)
 
 
 cdef void sweep(const problem_t* problem, state_t* state, working_set_t* working, int n_times) noexcept nogil:
@@ -41,13 +52,13 @@ cdef void sweep(const problem_t* problem, state_t* state, working_set_t* working
             c = k // problem.n_coords
             j = k % problem.n_coords
             moments = coordinate_moments(problem, state, c, j)
-            if problem.exact_bound and j < problem.X.n_cols:
-                step = paper_step(problem.emp_mean[k], moments.first, problem.beta[k], state.lam[k])
+            if problem.general:
+                step = best_step(problem, k, j, moments, get_penalty(problem, k), state.lam[k])
             else:
-                step = concordant_step(problem.emp_mean[k], moments.first, moments.second, problem.reach[j],
-                                       problem.beta[k], state.lam[k])
+                step = best_step(problem, k, j, moments, l1(problem.beta[k]), state.lam[k])
             if step.delta != 0.0:
                 apply_step(problem, state, c, j, step.delta)
+                state.lam[k] = limit_weight(problem, k, state.lam[k])
             if interrupted(state):
                 return
 
@@ -104,8 +115,20 @@ cdef double objective_change(const problem_t* problem, const state_t* state, con
     for pos in range(working.size):
         k = working.coords[pos]
         delta = length * newton.model.step[pos]
-        change += penalty_change(state.lam[k], delta, problem.beta[k]) - delta * problem.emp_mean[k]
+        change += penalty_change_at(problem, k, state.lam[k], delta) - delta * problem.emp_mean[k]
     return change
+
+
+cdef bint within_limits(const problem_t* problem, const state_t* state, const working_set_t* working,
+                        const double* step, double length) noexcept nogil:
+    """Whether no weight is beyond a limit after a step of this length. A length of 1 is within."""
+    cdef ptr_t pos, k
+    if problem.low != NULL:
+        for pos in range(working.size):
+            k = working.coords[pos]
+            if not problem.low[k] <= state.lam[k] + length * step[pos] <= problem.high[k]:
+                return False
+    return True
 
 
 cdef double search_line(const problem_t* problem, const state_t* state, const working_set_t* working,
@@ -120,11 +143,12 @@ cdef double search_line(const problem_t* problem, const state_t* state, const wo
     for pos in range(working.size):
         k = working.coords[pos]
         promised += (newton.model.slope[pos] * newton.model.step[pos]
-                     + penalty_change(state.lam[k], newton.model.step[pos], problem.beta[k]))
+                     + linear_change_at(problem, k, state.lam[k], newton.model.step[pos]))
     if not promised < 0.0:
         return 0.0
     change = objective_change(problem, state, working, newton, length)
-    while length < 1024.0 and change < 0.55 * promised and promised < -rounding:
+    while (length < 1024.0 and change < 0.55 * promised and promised < -rounding
+           and within_limits(problem, state, working, newton.model.step, 2.0 * length)):
         further = objective_change(problem, state, working, newton, 2.0 * length)
         if not further < change:
             return length
@@ -140,11 +164,12 @@ cdef double search_line(const problem_t* problem, const state_t* state, const wo
 
 cdef void take_step(const problem_t* problem, state_t* state, const working_set_t* working, const double* step,
                     double length) noexcept nogil:
-    cdef ptr_t pos, cell
+    cdef ptr_t pos, k, cell
     for cell in range(problem.n_blocks * problem.X.n_rows):
         state.score[cell] += length * state.direction_score[cell]
     for pos in range(working.size):
-        state.lam[working.coords[pos]] += length * step[pos]
+        k = working.coords[pos]
+        state.lam[k] = limit_weight(problem, k, state.lam[k] + length * step[pos])
     state.counters.updates += working.size
     refresh_weights(problem, state)
 
@@ -153,13 +178,33 @@ cdef double estimate_gap(const problem_t* problem, const state_t* state, const w
                          const double* slope) noexcept nogil:
     """About the duality gap if these coordinates were all there are: cheap, first order, no certificate."""
     cdef ptr_t pos, k
-    cdef double t = 0.0, slack = 0.0
+    cdef double t = 0.0, slack = 0.0, gradient
     for pos in range(working.size):
         k = working.coords[pos]
-        if problem.beta[k] > 0.0:
-            t = max(t, needed_mixing(slope[pos], problem.beta[k]))
-            slack += max(problem.beta[k] * fabs(state.lam[k]) + slope[pos] * state.lam[k], 0.0)
+        if not is_smooth(problem, k):
+            gradient = slope[pos] - (problem.l2[k] * state.lam[k] if problem.l2 != NULL else 0.0)
+            t = max(t, needed_mixing_at(problem, k, gradient))
+            slack += slackness_at(problem, k, state.lam[k], -gradient)
     return slack + t * fabs(state.objective_zero)
+
+
+cdef void add_l2_to_slope(const problem_t* problem, const state_t* state, const working_set_t* working,
+                          quadratic_t* model) noexcept nogil:
+    cdef ptr_t pos
+    if problem.l2 != NULL:
+        for pos in range(working.size):
+            model.slope[pos] += problem.l2[working.coords[pos]] * state.lam[working.coords[pos]]
+
+
+cdef void add_l2_to_hessian(const problem_t* problem, const working_set_t* working, quadratic_t* model) noexcept nogil:
+    cdef ptr_t pos
+    if problem.l2 != NULL:
+        for pos in range(working.size):
+            model.diagonal[pos] += problem.l2[working.coords[pos]]
+            if model.exact != NULL:
+                model.exact[pos * (model.size + 1)] += problem.l2[working.coords[pos]]
+            else:
+                model.single[pos * (model.size + 1)] += <float> problem.l2[working.coords[pos]]
 
 
 cdef int newton_steps(const problem_t* problem, state_t* state, const options_t* options, working_set_t* working,
@@ -183,6 +228,8 @@ cdef int newton_steps(const problem_t* problem, state_t* state, const options_t*
         target, precision = 0.0, options.exact_precision
     if not form_hessian(problem, state, options, working, &newton.entries, model, coupled, precision):
         return -1
+    add_l2_to_slope(problem, state, working, model)
+    add_l2_to_hessian(problem, working, model)
     newton.factor.n_factored = 0
     for n_steps in range(options.max_hessian_steps):
         if state.stopped:
@@ -194,6 +241,7 @@ cdef int newton_steps(const problem_t* problem, state_t* state, const options_t*
             return n_steps
         take_step(problem, state, working, model.step, length)
         form_slope(problem, state, working, model)
+        add_l2_to_slope(problem, state, working, model)
         last = gap
         gap = estimate_gap(problem, state, working, model.slope)
         if gap <= target or gap > 0.3 * last:

@@ -3,10 +3,11 @@
 There is one Z for all cells (pooled), or one per example (the paper, section 5). Other modules ask for moments of a
 column, apply a step, or read the probability mass of a block, and need not distinguish the two cases.
 """
-from libc.math cimport INFINITY, fabs, log
+from libc.math cimport INFINITY, log
 
 from sl1max._core._column cimport column_axpy
 from sl1max._core._dense cimport exp_all
+from sl1max._core._penalty cimport penalty_value_at
 from sl1max._core._types cimport problem_t, ptr_t, state_t
 
 
@@ -98,13 +99,13 @@ cdef double log_z(const problem_t* problem, const state_t* state) noexcept nogil
 
 
 cdef double objective(const problem_t* problem, const state_t* state) noexcept nogil:
-    """L^beta_p~: log Z - lam . p~ + beta . |lam|"""
+    """L^beta_p~: log Z - lam . p~ + beta . |lam|, or what other penalty there is"""
     cdef double linear = 0.0
     cdef ptr_t place, k
     for place in range(problem.included_start[problem.n_blocks]):
         k = problem.included[place]
         if state.lam[k] != 0.0:
-            linear += problem.beta[k] * fabs(state.lam[k]) - state.lam[k] * problem.emp_mean[k]
+            linear += penalty_value_at(problem, k, state.lam[k]) - state.lam[k] * problem.emp_mean[k]
     return log_z(problem, state) + linear
 
 

@@ -1,12 +1,14 @@
 """Python doors onto the inline kernels, for tests and kernel benchmarks; nothing else uses them."""
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 import numpy as np
 
 from sl1max._core cimport _column, _dense, _hessian, _normalizer, _order, _quadratic_model, _step, _working_set
+from sl1max._core cimport _penalty as penalties
 from sl1max._core._options import DEFAULT_OPTIONS
+from sl1max._core._penalty cimport l1, penalty_t
 from sl1max._core._types cimport column_t, columns_t, idx_t, options_t, problem_t, ptr_t, state_t
 
 MAX_STEP = _step.MAX_STEP
@@ -24,44 +26,70 @@ KERNELS = {"dot": DOT, "axpy": AXPY, "moments": MOMENTS, "update": UPDATE}
 # Steps
 
 
-def penalty_change(double lam, double delta, double beta):
-    return _step.penalty_change(lam, delta, beta)
+cdef penalty_t _penalty(penalty):
+    """From a number, beta, or a tuple (lower, upper, l2, low, high)."""
+    cdef penalty_t found
+    if not isinstance(penalty, tuple):
+        return l1(penalty)
+    found.lower, found.upper, found.l2, found.low, found.high = penalty
+    found.limited = found.low > -INFINITY or found.high < INFINITY
+    return found
 
 
-def paper_bound(double delta, double p, double q, double beta, double lam):
-    return _step.paper_bound(delta, p, q, beta, lam)
+def penalty_value(penalty, double x):
+    return penalties.penalty_value(_penalty(penalty), x)
+
+
+def penalty_change(double lam, double delta, penalty):
+    return penalties.penalty_change(_penalty(penalty), lam, delta)
+
+
+def conjugate(penalty, double u):
+    return penalties.conjugate(_penalty(penalty), u)
+
+
+def slackness(penalty, double lam, double u):
+    return penalties.slackness(_penalty(penalty), lam, u)
+
+
+def needed_mixing(penalty, double gradient):
+    return penalties.needed_mixing(_penalty(penalty), gradient)
+
+
+def paper_bound(double delta, double p, double q, penalty, double lam):
+    return _step.paper_bound(delta, p, q, _penalty(penalty), lam)
 
 
 def paper_root(double r, double q):
     return _step.paper_root(r, q)
 
 
-def paper_step(double p, double q, double beta, double lam):
+def paper_step(double p, double q, penalty, double lam):
     """(delta, gain)"""
-    step = _step.paper_step(p, q, beta, lam)
+    step = _step.paper_step(p, q, _penalty(penalty), lam)
     return step.delta, step.gain
 
 
-def concordant_bound(double delta, double slope, double curvature, double reach, double beta, double lam):
-    return _step.concordant_bound(delta, slope, curvature, reach, beta, lam)
+def concordant_bound(double delta, double slope, double curvature, double reach, penalty, double lam):
+    return _step.concordant_bound(delta, slope, curvature, reach, _penalty(penalty), lam)
 
 
 def concordant_root(double slope, double curvature, double reach):
     return _step.concordant_root(slope, curvature, reach)
 
 
-def concordant_step(double p, double q, double curvature, double reach, double beta, double lam):
+def concordant_step(double p, double q, double curvature, double reach, penalty, double lam):
     """(delta, gain)"""
-    step = _step.concordant_step(p, q, curvature, reach, beta, lam)
+    step = _step.concordant_step(p, q, curvature, reach, _penalty(penalty), lam)
     return step.delta, step.gain
 
 
-def violation(double gradient, double beta, double lam):
-    return _step.violation(gradient, beta, lam)
+def violation(double gradient, penalty, double lam):
+    return penalties.violation(_penalty(penalty), gradient, lam)
 
 
-def minimise_quadratic(double slope, double curvature, double beta, double lam):
-    return _step.minimise_quadratic(slope, curvature, beta, lam)
+def minimise_quadratic(double slope, double curvature, penalty, double lam):
+    return penalties.minimise_quadratic(_penalty(penalty), slope, curvature, lam)
 
 
 def kth_largest(values, ptr_t k):
@@ -97,10 +125,10 @@ def repeat_steps(const double[:, ::1] cases, ptr_t n, *, bint paper):
         for _repeat in range(n):
             for row in range(cases.shape[0]):
                 if paper:
-                    total += _step.paper_step(cases[row, 0], cases[row, 1], cases[row, 4], cases[row, 5]).gain
+                    total += _step.paper_step(cases[row, 0], cases[row, 1], l1(cases[row, 4]), cases[row, 5]).gain
                 else:
                     total += _step.concordant_step(cases[row, 0], cases[row, 1], cases[row, 2], cases[row, 3],
-                                                   cases[row, 4], cases[row, 5]).gain
+                                                   l1(cases[row, 4]), cases[row, 5]).gain
     return total
 
 

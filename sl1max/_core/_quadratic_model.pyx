@@ -2,10 +2,13 @@
 
     minimise over d:   slope @ d  +  d @ hessian @ d / 2  +  sum_k beta_k |lam_k + d_k|
 
+within the limits of the weights; l2 penalties are in slope and hessian, and a positive weight may cost another beta
+than a negative one.
 Coordinate descent: one sweep costs K^2 flops, not a pass over the data. Where sweeps converge slowly, a Cholesky factor
-of the Hessian on the active set (the nonzero and the unpenalised weights) gives Newton's step for the model.
+of the Hessian on the active set (the nonzero and the unpenalised weights, if they are at no limit) gives Newton's step
+for the model.
 """
-from libc.math cimport INFINITY, copysign, fabs
+from libc.math cimport INFINITY, fabs
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -13,7 +16,7 @@ from sl1max._core._dense cimport dot, factorise, substitute
 from sl1max._core._memory cimport replace_buffer
 from sl1max._core._normalizer cimport interrupted
 from sl1max._core._order cimport shuffle, start_order
-from sl1max._core._step cimport minimise_quadratic, penalty_change
+from sl1max._core._penalty cimport is_between_limits, is_free, is_smooth, linear_change_at, minimise_model_at
 from sl1max._core._types cimport idx_t, options_t, problem_t, ptr_t, state_t
 from sl1max._core._working_set cimport working_set_t
 
@@ -105,11 +108,11 @@ cdef double sweep_model(const problem_t* problem, state_t* state, working_set_t*
             continue
         k = working.coords[pos]
         lam = state.lam[k] + model.step[pos]
-        delta = minimise_quadratic(model.slope[pos] + model.product[pos], curvature, problem.beta[k], lam)
+        delta = minimise_model_at(problem, k, model.slope[pos] + model.product[pos], curvature, lam)
         if delta == 0.0:
             continue
         gain = -(delta * (model.slope[pos] + model.product[pos] + 0.5 * delta * curvature)
-                 + penalty_change(lam, delta, problem.beta[k]))
+                 + linear_change_at(problem, k, lam, delta))
         if gain >= least:
             decrease += gain
             change_step(model, pos, delta)
@@ -119,10 +122,11 @@ cdef double sweep_model(const problem_t* problem, state_t* state, working_set_t*
 
 cdef bint is_active(const problem_t* problem, const state_t* state, const working_set_t* working,
                     const quadratic_t* model, ptr_t pos) noexcept nogil:
-    """Whether the weight is nonzero, or unpenalised."""
+    """Whether the penalty is smooth at the weight: it is nonzero, or unpenalised, and at no limit."""
     cdef ptr_t k = working.coords[pos]
-    return hessian_at(model, pos, pos) > 0.0 and (
-        state.lam[k] + model.step[pos] != 0.0 or problem.beta[k] == 0.0)
+    cdef double lam = state.lam[k] + model.step[pos]
+    return hessian_at(model, pos, pos) > 0.0 and (lam != 0.0 or is_smooth(problem, k)) and is_between_limits(
+        problem, k, lam)
 
 
 cdef void list_active(const problem_t* problem, const state_t* state, const working_set_t* working,
@@ -177,7 +181,7 @@ cdef void factor_active(const problem_t* problem, state_t* state, const working_
     # Of a row that depends on those before it: a penalised weight takes a long step, until a weight reaches zero; an
     # unpenalised one stays where it is, since the others determine it.
     for a in range(done, factor.n_active):
-        factor.pivot[a] = 1e-5 if problem.beta[working.coords[factor.active[a]]] > 0.0 else INFINITY
+        factor.pivot[a] = INFINITY if is_free(problem, working.coords[factor.active[a]]) else 1e-5
     factorise(factor.matrix, size, done, factor.n_active, factor.pivot)
     factor.n_factored = factor.n_active
     state.counters.nonzeros += factor.n_active * factor.n_active * ((factor.n_active - start) // 8)
@@ -185,7 +189,10 @@ cdef void factor_active(const problem_t* problem, state_t* state, const working_
 
 cdef double shorten_step(const problem_t* problem, const state_t* state, const working_set_t* working,
                          const quadratic_t* model, factor_t* factor, double length) noexcept nogil:
-    """shortened = length * step, penalised weights stopped at zero; returns the change of the model."""
+    """shortened = length * step, penalised weights stopped at zero, and all at their limits.
+
+    Returns the change of the model.
+    """
     cdef ptr_t size = factor.n_active, a, k
     cdef double lam, delta, change = 0.0
     cdef double* row
@@ -193,8 +200,10 @@ cdef double shorten_step(const problem_t* problem, const state_t* state, const w
         k = working.coords[factor.active[a]]
         lam = state.lam[k] + model.step[factor.active[a]]
         delta = length * factor.step[a]
-        if problem.beta[k] > 0.0 and (lam + delta) * lam <= 1e-14 * lam * lam:
+        if not is_smooth(problem, k) and (lam + delta) * lam <= 1e-14 * lam * lam:
             delta = -lam
+        if problem.low != NULL:
+            delta = min(max(delta, problem.low[k] - lam), problem.high[k] - lam)
         factor.shortened[a] = delta
         change += factor.slope[a] * delta       # the penalty is linear: no weight crosses zero
     # + x @ hessian @ x / 2, from the upper triangle
@@ -208,14 +217,16 @@ cdef double shorten_step(const problem_t* problem, const state_t* state, const w
 
 cdef double first_zero(const problem_t* problem, const state_t* state, const working_set_t* working,
                        const quadratic_t* model, const factor_t* factor) noexcept nogil:
-    """The length at which the step takes the first penalised weight to zero; more than 1 if none reaches it."""
+    """The length at which the first penalised weight reaches zero, or a weight its limit; more than 1 if none does."""
     cdef ptr_t a, k
     cdef double lam, first = 2.0
     for a in range(factor.n_active):
         k = working.coords[factor.active[a]]
         lam = state.lam[k] + model.step[factor.active[a]]
-        if problem.beta[k] > 0.0 and (lam + factor.step[a]) * lam < 0.0:
+        if not is_smooth(problem, k) and (lam + factor.step[a]) * lam < 0.0:
             first = min(first, -lam / factor.step[a])
+        if problem.low != NULL and not problem.low[k] <= lam + factor.step[a] <= problem.high[k]:
+            first = min(first, ((problem.high[k] if factor.step[a] > 0.0 else problem.low[k]) - lam) / factor.step[a])
     return first
 
 
@@ -238,7 +249,8 @@ cdef double minimise_active(const problem_t* problem, state_t* state, const opti
         k = working.coords[pos]
         lam = state.lam[k] + model.step[pos]
         factor.slope[a] = (
-            model.slope[pos] + model.product[pos] + (copysign(problem.beta[k], lam) if lam != 0.0 else 0.0))
+            model.slope[pos] + model.product[pos]
+            + (problem.beta[k] if lam > 0.0 else -problem.beta_upper[k] if lam < 0.0 else 0.0))
         factor.step[a] = -factor.slope[a]
     substitute(factor.matrix, model.size, factor.n_active, factor.pivot, factor.step)
     # The whole step, weights stopped at zero; or only until the first weight reaches zero, if that is better.

@@ -10,6 +10,7 @@ from libc.math cimport INFINITY
 
 from sl1max._core._column cimport column_dot
 from sl1max._core._normalizer cimport apply_step, coordinate_moments, fill_cell_mass, interrupted, walk
+from sl1max._core._penalty cimport get_penalty, limit_weight
 from sl1max._core._step cimport paper_step, step_t
 from sl1max._core._types cimport problem_t, ptr_t, state_t
 from sl1max._core._working_set cimport kth_largest
@@ -18,7 +19,7 @@ from sl1max._core._working_set cimport kth_largest
 cdef inline void consider(const problem_t* problem, const state_t* state, ptr_t k, double mean,
                           choice_t* best) noexcept nogil:
     """best = the better of best and coordinate k, whose model mean is given; the first of equals."""
-    cdef step_t step = paper_step(problem.emp_mean[k], mean, problem.beta[k], state.lam[k])
+    cdef step_t step = paper_step(problem.emp_mean[k], mean, get_penalty(problem, k), state.lam[k])
     if step.gain > best.gain:
         best.coord, best.delta, best.gain = k, step.delta, step.gain
 
@@ -82,4 +83,5 @@ cdef choice_t sequential_step(const problem_t* problem, state_t* state, prices_t
             choose_candidates(problem, prices)
     if choice.coord >= 0 and not state.stopped:
         apply_step(problem, state, choice.coord // problem.n_coords, choice.coord % problem.n_coords, choice.delta)
+        state.lam[choice.coord] = limit_weight(problem, choice.coord, state.lam[choice.coord])
     return choice

@@ -46,6 +46,10 @@ class Problem:
     emp_mean: np.ndarray
     given_beta: np.ndarray
     beta: np.ndarray
+    beta_upper: np.ndarray
+    l2: np.ndarray | None
+    low: np.ndarray | None
+    high: np.ndarray | None
     def __init__(
         self,
         columns: Columns,
@@ -58,6 +62,10 @@ class Problem:
         reference: bool = False,
         intercept: bool = False,
         offset: np.ndarray | None = None,
+        beta_upper: np.ndarray | None = None,
+        l2: np.ndarray | None = None,
+        low: np.ndarray | None = None,
+        high: np.ndarray | None = None,
     ) -> None: ...
 
 class Solver:

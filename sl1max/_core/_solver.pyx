@@ -27,6 +27,7 @@ from sl1max._core._lock cimport ExclusiveLock
 from sl1max._core._newton cimport newton_steps, newton_t, release_newton, sweep
 from sl1max._core._normalizer cimport fill_cell_mass, log_z, objective, refresh_normalizer
 from sl1max._core._options import DEFAULT_OPTIONS
+from sl1max._core._penalty cimport limit_weight
 from sl1max._core._sequential cimport choice_t, prices_t, sequential_step
 from sl1max._core._types cimport (
     CONVERGED, IN_USE, INTERRUPTED, OUT_OF_MEMORY, RUNNING, STALLED, column_t, columns_t, idx_t, options_t, problem_t,
@@ -242,6 +243,10 @@ cdef class Problem:
         Give every block an unpenalised constant feature.
     offset : float64 array of shape (n_blocks, n_samples) or None
         Added to the scores: the log of a base measure over cells.
+    beta_upper, l2, low, high : float64 arrays of shape (n_blocks, n_features) or None
+        Penalty of negative weights, where beta is that of positive ones alone (None: the same); l2 penalty (None: 0);
+        limits of the weights, low <= 0 <= high (None: none). An infinite beta allows no positive weight, an infinite
+        beta_upper no negative one.
     """
     cdef problem_t view
     cdef object owned
@@ -250,9 +255,12 @@ cdef class Problem:
     cdef readonly object emp_mean
     cdef readonly object given_beta     # as it came
     cdef readonly object beta           # with inf for what needs no weight, and the intercepts'
+    cdef readonly object beta_upper     # the same array where the two are equal
+    cdef readonly object l2, low, high  # None or with the intercepts'
 
     def __init__(self, Columns columns, emp_mean, beta, const double[:, ::1] target, const double[::1] mass, *,
-                 bint pooled, bint reference=False, bint intercept=False, const double[:, ::1] offset=None):
+                 bint pooled, bint reference=False, bint intercept=False, const double[:, ::1] offset=None,
+                 beta_upper=None, l2=None, low=None, high=None):
         self.columns = columns
         self.given_beta = beta
         self.intercept = intercept
@@ -262,33 +270,71 @@ cdef class Problem:
         self.view.pooled = pooled
         self.view.reference = reference
         self.view.exact_bound = pooled and columns.binary
-        self._measure(emp_mean, beta, target, mass, offset)
+        self._set_penalty(beta, beta_upper, l2, low, high)
+        self._measure(emp_mean, target, mass, offset)
 
-    def _measure(self, emp_mean, beta, const double[:, ::1] target, const double[::1] mass,
+    def _set_penalty(self, beta, beta_upper, l2, low, high):
+        """The penalty arrays, the intercepts' included, in the form that _penalty.pxd reads: only those that matter."""
+        cdef ptr_t n_blocks = self.view.n_blocks, n = self.view.n_coords
+        cdef double[:, ::1] lower, upper, squared, least, most
+        shape = n_blocks, n - 1
+
+        def pad(array, intercept):
+            padded = np.empty((n_blocks, n))
+            padded[:, :-1], padded[:, -1] = array, intercept
+            return padded
+
+        if beta_upper is not None or low is not None or high is not None:
+            # A side with an infinite beta is one that a limit of zero closes.
+            upper_given = np.broadcast_to(beta if beta_upper is None else beta_upper, shape)
+            high = np.where(np.isinf(beta), 0.0, np.inf if high is None else high)
+            low = np.where(np.isinf(upper_given), 0.0, -np.inf if low is None else low)
+            closed = (low == 0.0) & (high == 0.0)
+            beta, beta_upper = (np.where(np.isinf(beta) & ~closed, upper_given, beta),
+                                np.where(np.isinf(upper_given) & ~closed, beta, upper_given))
+            beta[closed] = beta_upper[closed] = np.inf
+            if np.array_equal(beta, beta_upper):
+                beta_upper = None
+            if np.isinf(low[~closed]).all() and np.isinf(high[~closed]).all():
+                low = high = None
+        if l2 is not None and not np.any(l2):
+            l2 = None
+        intercept = 0.0 if self.intercept else np.inf
+        lower = self.beta = pad(beta, intercept)
+        upper = self.beta_upper = self.beta if beta_upper is None else pad(beta_upper, intercept)
+        self.view.beta, self.view.beta_upper = &lower[0, 0], &upper[0, 0]
+        if l2 is not None:
+            squared = self.l2 = pad(l2, 0.0)
+            self.view.l2 = &squared[0, 0]
+        if low is not None:
+            least = self.low = pad(low, -np.inf)
+            most = self.high = pad(high, np.inf)
+            self.view.low, self.view.high = &least[0, 0], &most[0, 0]
+        self.view.general = beta_upper is not None or l2 is not None or low is not None
+
+    def _measure(self, emp_mean, const double[:, ::1] target, const double[::1] mass,
                  const double[:, ::1] offset):
         cdef Columns columns = self.columns
         cdef ptr_t n_blocks = self.view.n_blocks, n = columns.view.n_cols
         cdef bint pooled = self.view.pooled
-        cdef const double[:, ::1] padded_mean, padded_beta
+        cdef const double[:, ::1] padded_mean
         cdef const double[::1] reach, extent, rms
         shares, common = np.asarray(target), np.ptp(mass) == 0.0
         # einsum, not @: a BLAS adds up in another order for each number of its threads.
         prior = shares.sum(axis=1) if pooled else np.einsum("ci,i->c", shares, np.asarray(mass))
-        self.emp_mean, self.beta = np.empty((n_blocks, n + 1)), np.empty((n_blocks, n + 1))
+        self.emp_mean = np.empty((n_blocks, n + 1))
         self.emp_mean[:, :n], self.emp_mean[:, n] = emp_mean, prior
-        self.beta[:, :n], self.beta[:, n] = beta, 0.0 if self.intercept else np.inf
         extent = columns.extent
         rms = columns.rms if common else columns.weighted_rms(mass)
         # Under one Z what counts is the range of f_cj: over all the cells, other blocks' zeros included.
         reach = extent if not pooled else columns.reach if n_blocks == 1 else columns.reach_with_zero
-        padded_mean, padded_beta = self.emp_mean, self.beta
-        self.owned = (target, mass, offset, padded_mean, padded_beta, reach, extent, rms)
+        padded_mean = self.emp_mean
+        self.owned = (target, mass, offset, padded_mean, reach, extent, rms)
         self.view.common_mass = mass[0] if common else 0.0
         self.view.mass = &mass[0]
         self.view.target = &target[0, 0]
         self.view.offset = NULL if offset is None else &offset[0, 0]
         self.view.emp_mean = &padded_mean[0, 0]
-        self.view.beta = &padded_beta[0, 0]
         self.view.reach = &reach[0]
         self.view.extent = &extent[0]
         self.view.rms = &rms[0]
@@ -300,13 +346,13 @@ cdef class Problem:
         cdef ptr_t n = problem.n_coords, c, j, size = 0
         cdef ptr_t[::1] included = np.empty(problem.n_blocks * n, np.int64)
         cdef ptr_t[::1] start = np.zeros(problem.n_blocks + 1, np.int64)
-        cdef double[:, ::1] beta = self.beta
+        cdef double[:, ::1] beta = self.beta, beta_upper = self.beta_upper
         cdef const double[::1] low = self.columns.low
         for c in range(problem.n_blocks):
             for j in range(n):
                 if beta[c, j] == INFINITY or cannot_move(problem, j) or (
                         low[j] >= 0.0 and is_always_met(problem, c * n + j, j)):
-                    beta[c, j] = INFINITY
+                    beta[c, j] = beta_upper[c, j] = INFINITY
                 else:
                     included[size] = c * n + j
                     size += 1
@@ -327,8 +373,10 @@ cdef inline bint is_always_met(const problem_t* problem, ptr_t k, ptr_t j) noexc
     Of values that are not negative the mean is between zero and that of all of them.
     """
     cdef double p = problem.emp_mean[k], most = problem.common_mass * problem.X.total[j]
+    cdef bint rises = problem.high == NULL or problem.high[k] > 0.0, falls = problem.low == NULL or problem.low[k] < 0.0
     return (not problem.pooled and problem.common_mass > 0.0
-            and max(p, most - p) <= problem.beta[k] * (1.0 + ROUNDING))
+            and (not rises or p <= problem.beta[k] * (1.0 + ROUNDING))
+            and (not falls or most - p <= problem.beta_upper[k] * (1.0 + ROUNDING)))
 
 
 cdef bint poll_owner(void* owner) noexcept nogil:
@@ -451,18 +499,22 @@ cdef class Solver:
             self.prices.candidates = self._index("candidates", np.zeros(n_all, np.int64))
             self.prices.n_candidates = 0
             self.last.coord = -1
-        free = np.flatnonzero(self.problem.beta.ravel() == 0.0).astype(np.int64)
+        may_be_free = (self.problem.beta == 0.0) | (self.problem.beta_upper == 0.0)
+        if self.problem.l2 is not None:
+            may_be_free &= self.problem.l2 == 0.0
+        unbound = np.flatnonzero(may_be_free.ravel()).astype(np.int64)
+        free = unbound.copy()
         self.dual.failed = INFINITY
         self.dual.correction = self._array("correction", n_all)
         self.dual.curvature = self._array("violator_curvature", n_all)
         self.dual.mean = self._array("violator_mean", n_all)
         self.dual.cell_curvature = self._array("dual_curvature", m)
         self.dual.violators = self._index("violators", np.zeros(n_all, np.int64))
-        self.dual.free.size = free.size
+        self.dual.n_unbound = unbound.size
+        self.dual.unbound = self._index("unbound", unbound if unbound.size else np.zeros(1, np.int64))
+        self.dual.free.size = 0
         self.dual.free.coords = self._index("free", free if free.size else np.zeros(1, np.int64))
         self.dual.free.scale = self._array("free_scale", free.size)
-        for k in range(free.size):
-            self.dual.free.scale[k] = problem.rms[<ptr_t> free[k] % problem.n_coords] ** 2
         self.dual.free.solution = self._array("free_solution", free.size)
         self.dual.free.residual = self._array("free_residual", free.size)
         self.dual.free.direction = self._array("free_direction", free.size)
@@ -494,7 +546,7 @@ cdef class Solver:
         for block, col, value in zip(blocks, cols, values, strict=True):
             k = block * self.problem.view.n_coords + col
             if self.problem.view.beta[k] != INFINITY:
-                self.state.lam[k] = value
+                self.state.lam[k] = limit_weight(&self.problem.view, k, value)
         for c in range(self.problem.view.n_blocks):
             k = c * self.problem.view.n_coords + self.problem.view.X.n_cols
             if self.problem.view.beta[k] == 0.0:
@@ -525,6 +577,8 @@ cdef class Solver:
         lam = self.weights.copy()
         self._allocate()
         self._fit_intercepts()
+        if self.problem.low is not None:
+            lam = np.clip(lam, self.problem.low, self.problem.high)
         self.weights[...] = np.where(np.isfinite(self.problem.beta), lam, 0.0)
         self.evaluated = self.exact = False
         self.next_check = self.state.n_iter

@@ -10,7 +10,7 @@ The paper's letters, once and for all:
     q_lambda[f]      model_mean;  in _step.pxd the two scalars are p and q, as in the paper's bound
     lambda . f       score[c, i];  exp(score - shift) is weight[c, i] (pooled: times the example's mass)
     Z, Z(c), Z(x)    z, its reciprocal inv_z, log_z
-    beta_{d,j}       beta[c, j];  inf leaves the coordinate out
+    beta_{d,j}       beta[c, j];  inf leaves the coordinate out. The penalty in general: _penalty.pxd
 """
 from libc.stdint cimport int32_t, int64_t
 
@@ -51,7 +51,12 @@ cdef struct problem_t:
     const double* target        # (n_blocks, n_samples)
     const double* offset        # (n_blocks, n_samples) or NULL
     const double* emp_mean      # (n_blocks, n_coords)
-    const double* beta          # (n_blocks, n_coords)
+    const double* beta          # (n_blocks, n_coords) cost of a positive weight
+    const double* beta_upper    # (n_blocks, n_coords) cost of a negative weight: the same array where they are equal
+    const double* l2            # (n_blocks, n_coords) or NULL
+    const double* low           # (n_blocks, n_coords) limits of the weights, or NULL
+    const double* high
+    bint general                # whether beta is not all of the penalty: read it through _penalty.pxd
     const ptr_t* included       # the coordinates that are not left out, ascending, so block by block
     const ptr_t* included_start  # (n_blocks + 1,) where in included each block begins
     const double* reach         # (n_coords,) R of bound (c): pooled, the range of the column; else its extent

@@ -2,7 +2,7 @@
 from libc.math cimport INFINITY
 
 from sl1max._core._normalizer cimport coordinate_moments
-from sl1max._core._step cimport violation
+from sl1max._core._penalty cimport is_free, violation_at
 from sl1max._core._types cimport options_t, pair_t, problem_t, ptr_t, state_t
 
 
@@ -36,7 +36,7 @@ cdef double kth_largest(double* values, ptr_t size, ptr_t k) noexcept nogil:
 
 cdef double gain_bound(const problem_t* problem, const state_t* state, ptr_t k) noexcept nogil:
     """About what a step on a coordinate of weight zero can gain: violation^2 over a bound of its curvature."""
-    cdef double v = violation(state.gradient[k], problem.beta[k], state.lam[k])
+    cdef double v = violation_at(problem, k, state.gradient[k], state.lam[k])
     if v > 0.0:
         v /= problem.rms[k % problem.n_coords]
     return v * v
@@ -54,7 +54,7 @@ cdef double select_working_set(const problem_t* problem, const state_t* state, c
     working.size = 0
     for place in range(problem.included_start[problem.n_blocks]):
         k = problem.included[place]
-        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
+        if state.lam[k] != 0.0 or is_free(problem, k):
             n_support += 1
             priority = INFINITY
         else:
@@ -78,18 +78,20 @@ cdef double select_working_set(const problem_t* problem, const state_t* state, c
 
 
 cdef void keep_worst(const problem_t* problem, state_t* state, working_set_t* working, ptr_t max_size) noexcept nogil:
-    """Reduce the working set to the coordinates with the largest violation relative to their penalty.
+    """Reduce the working set to the coordinates with the largest violation relative to their penalty's width.
 
     Relative to the penalty, since between nearly equal columns steps gain little long before the constraints are met.
     """
     cdef ptr_t pos, k, size = 0
-    cdef double distance, threshold
+    cdef double distance, width, threshold
     cdef pair_t moments
     for pos in range(working.size):
         k = working.coords[pos]
         moments = coordinate_moments(problem, state, k // problem.n_coords, k % problem.n_coords)
-        distance = violation(moments.first - problem.emp_mean[k], problem.beta[k], state.lam[k])
-        working.priority[pos] = distance / problem.beta[k] if problem.beta[k] > 0.0 else INFINITY
+        distance = violation_at(problem, k, moments.first - problem.emp_mean[k], state.lam[k])
+        width = 0.5 * (problem.beta[k] + problem.beta_upper[k])
+        working.priority[pos] = (INFINITY if is_free(problem, k)
+                                 else distance / (width if width > 0.0 else problem.rms[k % problem.n_coords]))
         working.ranked[pos] = working.priority[pos]
     threshold = kth_largest(working.ranked, working.size, max_size - 1)
     for pos in range(working.size):
@@ -105,7 +107,7 @@ cdef void keep_nonzero(const problem_t* problem, const state_t* state, working_s
     cdef ptr_t pos, k, size = 0
     for pos in range(working.size):
         k = working.coords[pos]
-        if state.lam[k] != 0.0 or problem.beta[k] == 0.0:
+        if state.lam[k] != 0.0 or is_free(problem, k):
             working.coords[size] = k
             size += 1
     working.size = size

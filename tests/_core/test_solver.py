@@ -8,46 +8,13 @@ import reference as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import make_twin
-from scipy import sparse
+from problems import make_columns, make_problem, make_solver, make_twin
 from strategies import NORMALIZERS, one_hot, random_data, random_twin, twins
 
 from sl1max._core._options import SolverOptions
-from sl1max._core._solver import Columns, Problem, Solver
 
 FORMS = {"binary": "binary", "sparse": "real", "dense": "real"}
 ALGORITHMS = ("newton", "sequential")
-
-
-def make_columns(X, form, by_rows=None):
-    """X as an index list (ones only), as indices and values, or as dense columns."""
-    if form == "dense":
-        return Columns(*X.shape, None, None, X.ravel(order="F"))
-    columns = sparse.csc_array(X)
-    values = None if form == "binary" else columns.data
-    return Columns(*X.shape, columns.indptr.astype(np.int64), columns.indices.astype(np.int32), values, by_rows=by_rows)
-
-
-def natural_form(X):
-    return "binary" if np.isin(X, (0, 1)).all() else "sparse"
-
-
-def make_problem(twin, columns):
-    return Problem(
-        columns,
-        np.ascontiguousarray(twin.emp_mean),
-        np.ascontiguousarray(twin.beta),
-        np.ascontiguousarray(twin.target),
-        np.ascontiguousarray(twin.mass),
-        pooled=twin.pooled,
-        reference=twin.reference,
-        intercept=twin.intercept,
-        offset=twin.offset,
-    )
-
-
-def make_solver(twin, form=None, by_rows=None, **options):
-    return Solver(make_problem(twin, make_columns(twin.X, form or natural_form(twin.X), by_rows)), **options)
 
 
 def weights(solver, twin):
