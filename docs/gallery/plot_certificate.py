@@ -1,10 +1,9 @@
 """
-What the certificate tells
-==========================
+Three uses of the certificate
+=============================
 
-A solver that stops because little changes may be far from the optimum. A fit of sl1max ends
-with a *duality gap*: the objective is certainly no further than that above its minimum. Three
-things it is good for.
+A solver that stops when its steps become small may be far from the optimum. A fit of sl1max ends
+with a *duality gap*, an upper bound on the distance of the objective to its minimum.
 """
 
 import warnings
@@ -21,11 +20,11 @@ X_train, y_train, X_test, y_test = next(data.splits())
 labels = data.class_names[y_train]
 
 # %%
-# 1. To know when to stop
-# -----------------------
+# 1. A stopping rule
+# ------------------
 #
-# The gap is above the true distance at every round, far above it at first. ``tol`` says at
-# which share of the objective without weights it is small enough.
+# The gap bounds the true distance in every round. The fit stops when the gap is at most ``tol`` times
+# the objective with all weights zero.
 
 history = []
 exact = sl1max.fit(X_train, labels, tol=1e-9, callback=history.append)
@@ -35,11 +34,11 @@ plt.show()
 print(f"objective {exact.objective:.9f}, at most {exact.dual_gap:.0e} above the minimum")
 
 # %%
-# 2. To know how exact is exact enough
-# ------------------------------------
+# 2. Choosing the tolerance
+# -------------------------
 #
-# Models of several tolerances beside the exact one. Each is within its certificate, and the
-# labels of the 1,050 test pages settle long before the last digits do.
+# Models with several tolerances are compared with the exact one. The true distance is always below the
+# certified gap. The predicted labels of the 1,050 test pages no longer change at small tolerances.
 
 print("tol    certified gap  true distance  weights  labels that differ")
 for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
@@ -49,10 +48,10 @@ for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6):
     print(f"{tol:.0e}{model.dual_gap:15.1e}{distance:15.1e}{model.weights.nnz:9d}{differ:20d}")
 
 # %%
-# 3. To be told when it did not work
-# ----------------------------------
+# 3. A warning
+# ------------
 #
-# A fit that has to end early warns, and the model holds the gap that is left.
+# A fit that stops early warns, and the model holds its gap.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -61,10 +60,10 @@ print(caught[0].category.__name__)
 print(f"converged: {short.converged}, gap: {short.dual_gap:.2g}")
 
 # %%
-# The constraints behind it
-# -------------------------
+# Constraints
+# -----------
 #
-# At the optimum the model's expectation of every feature is within its beta of what was
-# observed, and exactly at an end of that interval where the weight is not zero.
+# At the optimum, the mean of every feature under the model is within its penalty of the observed
+# mean, and exactly at an end of that interval where the weight is not zero.
 
 print(sl1max.constraints(exact, X_train, labels, label="course", feature_names=data.feature_names))

@@ -2,10 +2,10 @@
 A mixture of experts by EM
 ==========================
 
-A linear model cannot say "these words mean one thing on some pages and the opposite on others".
-A mixture of two can: a *gate* says which expert answers for an example, and each *expert* is a
-maximum-entropy model of its own. EM trains all three at once, and its M-steps are what
-:class:`sl1max.Solver` is made for: the same examples again and again, with other weights.
+In a linear model a word has the same meaning on all pages. In a mixture of experts it may have
+opposite meanings: a *gate* selects the expert for an example, and each *expert* is a maximum-entropy
+model. EM trains all of them. Its M-steps fit the same examples repeatedly with other
+weights, which is the purpose of :class:`sl1max.Solver`.
 """
 
 import matplotlib.pyplot as plt
@@ -15,21 +15,20 @@ from scipy.cluster.vq import kmeans2
 import sl1max
 
 # %%
-# Made data
-# ---------
+# Synthetic data
+# --------------
 #
-# Twenty words tell which of two worlds a text is from, by their frequencies. Ten others go with
-# the label, in one world with the first, in the other with the second. No text says which world
-# it is from: the experts have to find out.
+# Each text comes from one of two sources, which differ in the frequencies of twenty words. Ten other
+# words indicate the label, with opposite meanings in the two sources. The source is not observed.
 
 
 def make_texts(rng, n_texts):
-    world = rng.integers(0, 2, n_texts)
+    source = rng.integers(0, 2, n_texts)
     label = rng.integers(0, 2, n_texts)
-    of_world = rng.random((n_texts, 20)) < np.where(np.arange(20) % 2 == world[:, None], 0.4, 0.1)
-    agrees = np.arange(10) % 2 == (label ^ world)[:, None]
+    of_source = rng.random((n_texts, 20)) < np.where(np.arange(20) % 2 == source[:, None], 0.4, 0.1)
+    agrees = np.arange(10) % 2 == (label ^ source)[:, None]
     of_label = rng.random((n_texts, 10)) < np.where(agrees, 0.4, 0.1)
-    return np.hstack([of_world, of_label]).astype(float), label
+    return np.hstack([of_source, of_label]).astype(float), label
 
 
 rng = np.random.default_rng(0)
@@ -37,19 +36,19 @@ X, y = make_texts(rng, 2000)
 X_test, y_test = make_texts(rng, 2000)
 
 plain = sl1max.fit(X, y)
-print(f"one model: {np.mean(plain.predict(X_test) == y_test):.3f} of the test texts right")
+print(f"one model: {np.mean(plain.predict(X_test) == y_test):.3f} of the test texts are classified correctly")
 
 # %%
 # EM
 # --
 #
-# The E-step asks how far each expert answers for each example: the gate's opinion times the
-# probability that the expert gives the label. The M-step gives these shares to the experts as
-# sample weights and to the gate as soft labels, and takes a few steps. Every solver keeps its
-# weights from one M-step to the next, and the two experts share the columns of one problem.
+# The E-step computes the share of each expert in each example: the probability from the gate times the
+# probability that the expert gives the label. The M-step uses these shares as sample weights of the
+# experts and as soft labels of the gate, and takes a few steps. Each solver keeps its
+# weights from one M-step to the next, and the experts share the columns of one problem.
 #
-# EM climbs to the nearest summit, and where all experts are alike it stands on a saddle: the
-# shares start from a clustering of the texts into two, believed to three fifths.
+# EM finds a local maximum, and it cannot leave the saddle point where all experts are equal. The
+# shares are therefore initialised from a clustering of the texts: 0.6 for the expert of the cluster, 0.4 for the other.
 
 N_EXPERTS, N_ROUNDS = 2, 20
 
@@ -80,29 +79,31 @@ def mixture_proba(X):
 
 
 right = np.mean(mixture_proba(X_test).argmax(axis=1) == y_test)
-print(f"two experts and a gate: {right:.3f} of the test texts right")
+print(f"two experts and a gate: {right:.3f} of the test texts are classified correctly")
 
 # %%
-# The log-likelihood of the labels, which EM is to raise, and that of the one model.
+# The log-likelihood of the labels, which EM increases, and that of the single model:
 
 plt.plot(np.arange(1, N_ROUNDS + 1), history, label="mixture")
-plt.axhline(np.log(plain.predict_proba(X)[np.arange(len(y)), y]).mean(), linestyle="--", color="0.5", label="one model")
+plt.axhline(
+    np.log(plain.predict_proba(X)[np.arange(len(y)), y]).mean(), linestyle="--", color="0.5", label="single model"
+)
 plt.xlabel("round of EM")
 plt.ylabel("mean log-likelihood, nats")
 plt.legend()
 plt.show()
 
 # %%
-# What the experts found
+# Weights of the experts
 # ----------------------
 #
-# Weights of the ten words that go with the label, even ones and odd ones in turn: the experts
-# have learnt the opposite of each other, as the data were made.
+# The ten words that indicate the label have weights of alternating sign, and opposite signs in the two
+# experts, as in the data.
 
 for k, expert in enumerate(experts):
     print(f"expert {k}:", *(f"{weight:+.1f}" for weight in expert.weights(1)[20:]))
 
 # %%
-# A solver that goes on from its weights has little left to do: the rounds of all M-steps.
+# Solvers that keep their weights need few rounds. The total of all M-steps:
 
 print(f"gate {gate.n_iter}, experts {experts[0].n_iter} and {experts[1].n_iter} rounds for {N_ROUNDS} M-steps")

@@ -1,10 +1,9 @@
 """
-Five models of the same pages
+Comparison of the five models
 =============================
 
-The paper's models differ in *what* is made as flat as the data allow: the conditional
-distribution p(c|x), the joint one p(x, c), or one p(x|c) for each class; and in whether
-classes exclude each other. All five, trained on the same three quarters of the WebKB pages.
+The models differ in the distribution that they describe, p(c|x), p(x, c) or p(x|c), and in whether
+classes are exclusive. All five are trained on three of the four folds of WebKB.
 """
 
 from time import perf_counter
@@ -38,29 +37,27 @@ for name, (distribution, label_mode) in MODELS.items():
     models[name] = model
 
 # %%
-# As in the paper, the models of independent classes err least and conditional ones have the
-# fewest weights. One page is 0.1 % of this test set, so that one fold cannot tell close
-# neighbours apart; :doc:`/reproduction` has all four.
+# As in the paper, models of independent classes have the smallest errors and conditional models the
+# fewest weights. One page is 0.1 % of this test set, so small differences in one fold are not
+# significant; :doc:`/reproduction` has all four folds.
 #
-# When some pages may be passed over
+# Rejection of uncertain predictions
 # ----------------------------------
 #
-# A system that may decline to answer where it is unsure should err less among its answers,
-# the more it withholds. How much less depends on how good its confidences are. The
-# conditional model of independent classes leads while few answers are withheld; where many
-# are, the models that are not conditional do: what the paper expects of them, though by a
-# handful of pages here.
+# If a system rejects the examples with the least confident predictions, its error on the others
+# decreases. The conditional model of independent classes has the smallest error while few examples are
+# rejected. With many rejections the joint and class-conditional models are better, as the paper expects,
+# though only by a few pages.
 
 rates = np.linspace(0, 0.4, 21)
-figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.8, 4.4))
 for k, (name, model) in enumerate(models.items()):
     scores = model.predict_log_proba(X_test)
     errors = [100 * error_at_reject_rate(y_test, scores, rate) for rate in rates]
     style = "-" if "independent" in name else "--"
     axes.plot(100 * rates, errors, style, label=name, color=f"C{k}")
-axes.set_xlabel("answers withheld in %")
-axes.set_ylabel("error among the others in %")
+axes.set_xlabel("rejected examples, %")
+axes.set_ylabel("error of the others, %")
 axes.set_ylim(bottom=0)
-axes.grid(color="#E4E4E4", linewidth=0.6)
-axes.legend(frameon=False, fontsize="small")
+axes.legend(fontsize="small")
 plt.show()

@@ -46,11 +46,11 @@ print("learnt:", models["tree, learnt"].tree_)
 # What it brings
 # --------------
 #
-# Wrong pages and the log-loss over the four folds of WebKB. There are only four classes here,
-# and the plain model needs no help: the trees are as good.
+# Error and log loss over the four folds of WebKB. With only four classes the trees are about as
+# accurate as the model without a tree.
 
 for name in models:
-    print(f"{name:20} {100 * np.mean(wrong[name]):5.2f} % wrong   log-loss {np.mean(loss[name]):.3f}")
+    print(f"{name:20} {100 * np.mean(wrong[name]):5.2f} % error   log loss {np.mean(loss[name]):.3f}")
 
 fig, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
 ax.barh(list(models), [100 * np.mean(wrong[name]) for name in models], color="tab:blue")
@@ -76,18 +76,18 @@ print("student:", *data.feature_names[order[::-1][:6]])
 # Many classes
 # ------------
 #
-# On Reuters-21578 the tree earns more. Of its stories with one topic, those of the 37 topics that
-# have ten training stories or more: 6,496 to train on, 2,520 to test, 22,225 words (``"unigram"``).
+# The tree is more useful on Reuters-21578. Stories with one topic, of the 37 topics with at least
+# ten training stories: 6,496 for training, 2,520 for testing, 22,225 words (``"unigram"``).
 #
 # =================== ========= ======== ======= =================
-# model               % wrong   log-loss weights seconds to train
+# model               error, %  log loss weights training, s
 # =================== ========= ======== ======= =================
 # plain               8.21      0.287    2,215   10.0
 # independent classes 7.30      0.262    2,854   1.0
 # tree, learnt        7.42      0.295    1,688   0.5
 # =================== ========= ======== ======= =================
 #
-# The learnt tree is as accurate as one model for each class, within what 2,520 stories can tell,
-# and has the fewest weights and the shortest training. Its log-loss is the greatest: the product
-# of many branches is surer of itself than it should be. (Processor time of one core of an AMD EPYC;
+# The learnt tree is about as accurate as one model per class, and has the fewest weights and the
+# shortest training time. Its log loss is the largest: the product of many probabilities is
+# overconfident. (Processor time of one core of an AMD EPYC;
 # Python 3.11.7, numpy 2.4, scikit-learn 1.9; 16 November 2026.)

@@ -65,20 +65,20 @@ plt.show()
 # Many classes
 # ------------
 #
-# Of the Reuters-21578 stories with one topic, those of the 37 topics that have ten training stories
-# or more: 6,496 to train on, 2,520 to test, 22,225 words (``"unigram"``). Codes of 55 bits, the default for as many
-# classes, three random ones:
+# Stories of Reuters-21578 with one topic, of the 37 topics with at least ten training stories: 6,496 for
+# training, 2,520 for testing, 22,225 words (``"unigram"``). Three random codes of 55 bits, the default length for
+# so many classes:
 #
 # ===================== ================== ======= =================
-# model                 % wrong            weights seconds to train
+# model                 error, %           weights training, s
 # ===================== ================== ======= =================
 # plain                 8.21               2,215   10.0
 # independent classes   7.30               2,854   1.0
 # output codes, 55 bits 7.30, 7.46, 7.42   ~30,000 5
 # ===================== ================== ======= =================
 #
-# Codes are as accurate as one model for each class, within what 2,520 stories can tell, but each of
-# their questions, about half of all topics against the other half, is harder than "this topic or
-# not": ten times the weights, and five times the training. They are for when there are more classes
-# than one can train models for. (Processor time of one core of an AMD EPYC; Python 3.11.7, numpy 2.4,
+# Codes are about as accurate as one model per class. Each bit separates one half of the topics from the
+# other, which is harder than separating one topic from all others: ten times as many weights and five times
+# the training time. Codes are useful when there are too many classes for one model per class.
+# (Processor time of one core of an AMD EPYC; Python 3.11.7, numpy 2.4,
 # scikit-learn 1.9; 16 November 2026.)

@@ -1,0 +1,62 @@
+"""
+Explaining predictions
+======================
+
+A linear model with few weights can be explained exactly: the score of an example is the intercept
+plus one contribution per feature. This example shows the contributions for one page.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import sl1max
+from sl1max.datasets import fetch_webkb
+
+data = fetch_webkb()
+X_train, y_train, X_test, y_test = next(data.splits())
+labels, labels_test = data.class_names[y_train], data.class_names[y_test]
+words = data.feature_names
+model = sl1max.fit(X_train, labels, label_mode="independent", beta=1)
+
+# %%
+# A confident mistake
+# -------------------
+#
+# Among the pages with a wrong prediction, take the one with the highest probability.
+
+proba = model.predict_proba(X_test)
+predicted = model.predict(X_test)
+confidence = np.where(predicted != labels_test, proba.max(axis=1), 0)
+page = X_test[[confidence.argmax()]]
+truth, guess = labels_test[confidence.argmax()], predicted[confidence.argmax()]
+print(f"predicted {guess} with a probability of {confidence.max():.2f}, but the page is labelled {truth}")
+
+# %%
+# Contributions
+# -------------
+#
+# ``explain`` lists value times weight for each word of the page. With ``against`` it compares two
+# classes: positive contributions are evidence for the first one.
+
+explanation = model.explain(page, guess, against=truth, feature_names=words)
+table = explanation.contributions
+print(f"score {explanation.score:.2f} = {explanation.intercept:.2f} + {table['contribution'].sum():.2f}")
+
+shown = slice(0, 12)
+values = table["contribution"][shown][::-1]
+plt.barh(table["feature"][shown][::-1].astype(str), values, color=np.where(values > 0, "#0072B2", "#D55E00"))
+plt.xlabel(f"contribution to the score of {guess} against {truth}")
+plt.grid(axis="y", visible=False)
+plt.show()
+
+# %%
+# Features of a class
+# -------------------
+#
+# The effect is the weight times the standard deviation of the word: frequent words with a moderate
+# weight have a larger effect than rare ones with a large weight.
+
+print(model.top_features(guess, 6, by="effect", sign="positive", X=X_train, feature_names=words))
+
+# %%
+# :func:`sl1max.report` writes these tables, the confusion matrix, calibration and more to one HTML file.
