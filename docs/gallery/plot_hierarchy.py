@@ -2,10 +2,9 @@
 Classes in a tree
 =================
 
-With many classes it pays to ask twice: first for the group, then for the class in it. The paper
-names hierarchies of classifiers as a way to combine its models and leaves it open.
-:class:`sl1max.HierarchyClassifier` puts a maximum-entropy model at each inner node of a tree of
-classes; the probability of a class is the product of those of the branches that lead to it.
+A hierarchical classifier first predicts a group of classes, then a class in it.
+:class:`sl1max.HierarchyClassifier` has a maximum-entropy model at each inner node of a tree of
+classes. The probability of a class is the product of the probabilities on its path.
 """
 
 import matplotlib.pyplot as plt
@@ -17,12 +16,11 @@ from sl1max.datasets import fetch_webkb
 data = fetch_webkb()
 
 # %%
-# A tree, given or learnt
-# -----------------------
+# A given or learnt tree
+# ----------------------
 #
-# A tree is nested lists of labels. If none is given, it is learnt: the two classes, or groups of
-# classes, whose mean pages differ from the mean of all pages in the most similar way are joined,
-# again and again.
+# A tree is a nested list of labels. Without one, it is learnt by agglomerative clustering: the two
+# classes or groups whose mean pages deviate most similarly from the mean of all pages are merged first.
 
 people_and_things = [["faculty", "student"], ["course", "project"]]
 models = {
@@ -43,8 +41,8 @@ for X_train, y_train, X_test, y_test in data.splits():
 print("learnt:", models["tree, learnt"].tree_)
 
 # %%
-# What it brings
-# --------------
+# Results
+# -------
 #
 # Error and log loss over the four folds of WebKB. With only four classes the trees are about as
 # accurate as the model without a tree.
@@ -52,18 +50,19 @@ print("learnt:", models["tree, learnt"].tree_)
 for name in models:
     print(f"{name:20} {100 * np.mean(wrong[name]):5.2f} % error   log loss {np.mean(loss[name]):.3f}")
 
-fig, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
-ax.barh(list(models), [100 * np.mean(wrong[name]) for name in models], color="tab:blue")
+fig, ax = plt.subplots(figsize=(6.4, 3.2))
+ax.barh(list(models), [100 * np.mean(wrong[name]) for name in models])
 ax.invert_yaxis()
-ax.set_xlabel("wrong pages, % (4-fold cross-validation)")
+ax.set_xlabel("error, % (4-fold cross-validation)")
+ax.grid(axis="y", visible=False)
 plt.show()
 
 # %%
-# What a node has learnt
-# ----------------------
+# The model of a node
+# -------------------
 #
-# A node sees the examples of its own classes alone, and finds the words that tell these apart:
-# here students from faculty.
+# A node is trained on the examples of its classes only. The words with the largest effect at the node
+# that separates students from faculty:
 
 tree = HierarchyClassifier(tree=people_and_things).fit(data.X_train, data.class_names[data.y_train])
 root, people, things = tree.estimators_
@@ -79,13 +78,13 @@ print("student:", *data.feature_names[order[::-1][:6]])
 # The tree is more useful on Reuters-21578. Stories with one topic, of the 37 topics with at least
 # ten training stories: 6,496 for training, 2,520 for testing, 22,225 words (``"unigram"``).
 #
-# =================== ========= ======== ======= =================
+# =================== ========= ======== ======= ===========
 # model               error, %  log loss weights training, s
-# =================== ========= ======== ======= =================
+# =================== ========= ======== ======= ===========
 # plain               8.21      0.287    2,215   10.0
 # independent classes 7.30      0.262    2,854   1.0
 # tree, learnt        7.42      0.295    1,688   0.5
-# =================== ========= ======== ======= =================
+# =================== ========= ======== ======= ===========
 #
 # The learnt tree is about as accurate as one model per class, and has the fewest weights and the
 # shortest training time. Its log loss is the largest: the product of many probabilities is

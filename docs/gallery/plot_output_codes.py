@@ -2,11 +2,9 @@
 Classes as code words
 =====================
 
-Give every class a word of bits, train one yes-or-no model for each bit, and take the class whose
-word is the likeliest: what one bit gets wrong the others can correct. The paper names such
-error-correcting output codes as a way to combine its models and leaves it open.
-:class:`sl1max.OutputCodeClassifier` is scikit-learn's scheme with a maximum-entropy model for
-each bit.
+Error-correcting output codes give each class a word of bits and train one binary model per bit. The
+prediction is the class with the most likely word, so errors of single bits can be corrected.
+:class:`sl1max.OutputCodeClassifier` is scikit-learn's method with a maximum-entropy model per bit.
 """
 
 import matplotlib.pyplot as plt
@@ -22,20 +20,20 @@ X_train, y_train, X_test, y_test = next(data.splits())
 # A code book
 # -----------
 #
-# Sixteen random bits for each of the four classes. A bit that is the same for all of them says
-# nothing and costs nothing.
+# Sixteen random bits for each of the four classes. A bit with the same value for all classes is not
+# trained.
 
 codes = OutputCodeClassifier(random_state=0).fit(X_train, y_train)
 for name, word in zip(data.class_names, codes.code_book_, strict=True):
     print(f"{name:8}", "".join("+" if bit > 0 else "-" for bit in word))
 
 # %%
-# How many bits
-# -------------
+# Number of bits
+# --------------
 #
-# Wrong test pages for codes of several lengths, three random ones of each, beside one model of
-# all classes (conditional, exclusive) and one for each class (independent). Short codes may give
-# two classes the same word; sixteen bits are about as good as the plain models.
+# Test error for codes of several lengths, three random codes each, compared with a conditional model
+# of exclusive classes and one of independent classes. Short codes may give
+# two classes the same word. With sixteen bits the codes are about as accurate as the other models.
 
 
 def wrong(model):
@@ -51,13 +49,13 @@ for n, row in zip(lengths, errors, strict=True):
     print(f"{n:2d} bits:", *(f"{error:5.2f} %" for error in row))
 print("plain: ", *(f"{name} {error:.2f} %" for name, error in plain.items()))
 
-plt.plot(lengths, errors, "o", color="tab:blue")
-plt.plot(lengths, np.median(errors, axis=1), color="tab:blue", label="output codes, median of three")
+plt.plot(lengths, errors, "o", color="C0")
+plt.plot(lengths, np.median(errors, axis=1), color="C0", label="output codes, median of three")
 for (name, error), style in zip(plain.items(), ("--", ":"), strict=True):
     plt.axhline(error, linestyle=style, color="0.4", label=f"{name} classes")
 plt.xlabel("bits")
-plt.ylabel("wrong test pages, %")
-plt.ylim(0, 20)  # a code that gives two classes one word is beyond
+plt.ylabel("test error, %")
+plt.ylim(0, 20)  # a code that gives two classes the same word has a larger error
 plt.legend()
 plt.show()
 
@@ -69,13 +67,13 @@ plt.show()
 # training, 2,520 for testing, 22,225 words (``"unigram"``). Three random codes of 55 bits, the default length for
 # so many classes:
 #
-# ===================== ================== ======= =================
+# ===================== ================== ======= ===========
 # model                 error, %           weights training, s
-# ===================== ================== ======= =================
+# ===================== ================== ======= ===========
 # plain                 8.21               2,215   10.0
 # independent classes   7.30               2,854   1.0
 # output codes, 55 bits 7.30, 7.46, 7.42   ~30,000 5
-# ===================== ================== ======= =================
+# ===================== ================== ======= ===========
 #
 # Codes are about as accurate as one model per class. Each bit separates one half of the topics from the
 # other, which is harder than separating one topic from all others: ten times as many weights and five times
