@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 
 import sl1max
+from sl1max.cli._main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 ASV_BENCH = ROOT / "asv_bench"
-COMMANDS = ("train", "predict", "evaluate", "inspect", "report", "reproduce")
 SHOWN = (1e-3, 1e-6)  # relative sub-optimalities in the table of the problems
 
 

@@ -87,13 +87,39 @@ def test_docstrings_refer_to_what_is_in_the_reference():
         assert set(named) <= REFERENCE, path.name
 
 
+def words_of(text):
+    """The text with single spaces, so that line breaks do not matter."""
+    return " ".join(text.split())
+
+
+ARCHITECTURE = words_of((DOCS / "architecture.md").read_text(encoding="utf-8"))
+PLACE = r"`([\w/]+\.pyx?)::(\w+)`"
+
+
+def source_of(file, name):
+    """The lines of a function, method or class; None if the file does not define it."""
+    lines = (ROOT / "sl1max" / file).read_text(encoding="utf-8").splitlines()
+    for start, line in enumerate(lines):
+        if re.match(rf" *(?:cdef |cpdef |def |class )[^=]*\b{name}\b", line):
+            indent = len(line) - len(line.lstrip())
+            inside = (k for k in range(start + 1, len(lines)) if lines[k].strip())
+            end = next((k for k in inside if re.match(rf" {{0,{indent}}}[^ )]", lines[k])), len(lines))
+            return "\n".join(lines[start:end])
+    return None
+
+
 def test_references_of_the_architecture_page_exist():
     """Each reference `file::name` names a function, class or method that the file defines."""
-    references = re.findall(r"`([\w/]+\.pyx?)::(\w+)`", (DOCS / "architecture.md").read_text(encoding="utf-8"))
-    assert len(references) > 20
-    for file, name in references:
-        source = (ROOT / "sl1max" / file).read_text(encoding="utf-8")
-        assert re.search(rf"^ *(?:cdef |cpdef |def |class )[^=\n]*\b{name}\b", source, re.MULTILINE), (file, name)
+    references = re.findall(PLACE, ARCHITECTURE)
+    assert len(references) > 30
+    assert [place for place in references if source_of(*place) is None] == []
+
+
+def test_calls_of_the_architecture_page_exist():
+    """Where one function is said to call another, its source has the other's name."""
+    calls = re.findall(rf"{PLACE},?(?: which)? calls {PLACE}", ARCHITECTURE)
+    assert len(calls) > 10
+    assert [call for call in calls if not re.search(rf"\b{call[3]}\b", source_of(*call[:2]))] == []
 
 
 @pytest.mark.parametrize("example", sorted(DOCS.glob("gallery/plot_*.py")), ids=name_of)
@@ -104,11 +130,6 @@ def test_gallery_needs_nothing_beside_the_package(example):
     assert set(rule) == {"="} and len(rule) == len(title)
     fetched = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id.startswith("fetch_")}
     assert fetched <= {"fetch_webkb"}
-
-
-def words_of(text):
-    """The text with single spaces, so that line breaks do not matter."""
-    return " ".join(text.split())
 
 
 README = words_of((ROOT / "README.md").read_text(encoding="utf-8"))
