@@ -39,6 +39,8 @@ OPTIONS = {
 DEFAULT_BETA = 0.5
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
 MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
+LARGEST_OPTION = 1e300
+MOST_ITERATIONS = 2**62
 ENTRIES_AT_ONCE = 1 << 24  # of a matrix for prediction
 
 
@@ -747,7 +749,7 @@ def _read_strengths(value, n_classes, n_features, name):
     """A number, or one for each feature, or for each class and feature."""
     try:
         value = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be a number or an array of numbers") from None
     if value.shape not in ((), (n_features,), (n_classes, n_features)):
         shapes = f"({n_features},) or ({n_classes}, {n_features})"
@@ -761,11 +763,13 @@ def check_options(*, tol=1e-4, max_iter=None, max_time=None, n_jobs=None, callba
         if not isinstance(value, str) or value not in OPTIONS[name]:
             valid = ", ".join(map(repr, OPTIONS[name]))
             raise ValueError(f"{name}={value!r} is unknown: it must be one of {valid}")
-    if not isinstance(tol, numbers.Real) or not 0 < tol < np.inf:
+    if not isinstance(tol, numbers.Real) or not 0 < tol <= LARGEST_OPTION:
         raise ValueError(f"tol={tol!r} must be a positive number")
-    if max_iter is not None and (not isinstance(max_iter, numbers.Integral) or max_iter < 1):
+    if max_iter is not None and (not isinstance(max_iter, numbers.Integral) or not 1 <= max_iter <= MOST_ITERATIONS):
         raise ValueError(f"max_iter={max_iter!r} must be a positive integer or None")
-    if max_time is not None and not (isinstance(max_time, numbers.Real) and max_time > 0):
+    if max_time is not None and not (
+        isinstance(max_time, numbers.Real) and (0 < max_time <= LARGEST_OPTION or max_time == np.inf)
+    ):
         raise ValueError(f"max_time={max_time!r} must be a positive number of seconds or None")
     if n_jobs is not None and (not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be an integer other than 0, or None")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable
 
 import numpy as np
 
 from sl1max._utils.progress import FitProgress, Observer
+from sl1max._utils.threads import call_later
 
 DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
 # Figures that are computed twice from the same weights differ by less than this share of themselves; dual gaps, of
@@ -62,13 +62,8 @@ class Deadline:
 
         if self.is_over:
             end()
-        timer = threading.Timer(self.remaining, end)
-        timer.daemon = True
-        timer.start()
-        try:
+        with call_later(end, self.remaining):
             yield
-        finally:
-            timer.cancel()
 
 
 class FitControl:

@@ -33,6 +33,7 @@ from sl1max._core._panel import PANEL_WIDTH, Panel
 from sl1max._core._solver import Columns, Problem, Solver
 from sl1max._data.moments import weigh
 from sl1max._solvers.coupled_quadratic import Quadratic
+from sl1max._utils.threads import map_threads
 
 LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
 NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
@@ -155,7 +156,6 @@ class ByClassSolver:
         self._sizes = columns.sizes
         self._panels = batches(np.argsort(-prior, kind="stable"), PANEL_WIDTH)
         self._n_threads = n_threads
-        self._threads = None
         self._own = threading.local()  # an array of zeros for the scores
         self._begin = begin
         self._prices = None
@@ -410,13 +410,7 @@ class ByClassSolver:
 
     def _map(self, function, values):
         """The results in order, by threads if there are some."""
-        if self._n_threads == 1 or len(values) == 1:
-            return [function(value) for value in values]
-        if self._threads is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._threads = ThreadPoolExecutor(min(self._n_threads, SIDE_BY_SIDE))
-        return list(self._threads.map(function, values))
+        return map_threads(function, values, min(self._n_threads, SIDE_BY_SIDE))
 
     # Prices and the certificate
 

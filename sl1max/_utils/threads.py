@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sl1max.exceptions import ThreadStartError
 
@@ -71,6 +72,42 @@ def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
     return team.finish()
 
 
+@contextlib.contextmanager
+def call_later(function: Callable, seconds: float) -> Iterator[None]:
+    """Call a function in another thread if the block takes longer than some seconds.
+
+    Parameters
+    ----------
+    function : callable
+    seconds : float
+
+    Raises
+    ------
+    ThreadStartError, MemoryError
+        The thread could not be started; the block has not begun.
+
+    Examples
+    --------
+    >>> from sl1max._utils.threads import call_later
+    >>> with call_later(print, 3600.0):
+    ...     pass
+    """
+    ended = threading.Event()
+
+    def wait():
+        if not ended.wait(min(seconds, threading.TIMEOUT_MAX)):
+            function()
+
+    try:
+        _thread.start_new_thread(wait, ())  # see `map_threads`
+    except (MemoryError, RuntimeError) as error:
+        raise _explained(error, 1) from error
+    try:
+        yield
+    finally:
+        ended.set()
+
+
 class _Team:
     """Items of work, what is done of them, and how many threads are at it."""
 
@@ -127,11 +164,11 @@ class _Team:
 
 
 def _explained(error, n_threads):
+    count = "a thread" if n_threads == 1 else f"{n_threads} threads"
     if isinstance(error, MemoryError):
-        return MemoryError(f"not enough memory to start {n_threads} threads: lower n_jobs")
+        return MemoryError(f"not enough memory to start {count}: lower n_jobs")
     if isinstance(error, RuntimeError):
         return ThreadStartError(
-            f"the system cannot start {n_threads} threads ({error}): lower n_jobs, or raise the limit on threads "
-            "(ulimit -u)"
+            f"the system cannot start {count} ({error}): lower n_jobs, or raise the limit on threads (ulimit -u)"
         )
     return error

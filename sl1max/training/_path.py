@@ -221,7 +221,7 @@ def read_betas(betas: Any) -> np.ndarray:
     """betas as a descending array, each once."""
     try:
         betas = np.unique(np.asarray(betas, dtype=np.float64).ravel())[::-1]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("betas must be an integer or an array of numbers") from None
     if not len(betas) or not (betas >= 0).all():
         raise ValueError("betas must be an integer or an array of numbers >= 0, at least one")

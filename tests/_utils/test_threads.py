@@ -7,9 +7,10 @@ import time
 import joblib
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sl1max
-from sl1max._utils.threads import count_threads, map_threads
+from sl1max._utils.threads import call_later, count_threads, map_threads
 from sl1max.exceptions import ThreadStartError
 
 
@@ -79,6 +80,37 @@ def test_fit_and_predict_where_threads_cannot_start(monkeypatch, error, kind, me
         sl1max.fit(X, y, label_mode="independent", n_jobs=4)
     with pytest.raises(kind, match=message):
         model.predict_proba(X, n_jobs=4)
+
+
+@pytest.mark.parametrize(("error", "message"), [(error, message) for error, _, message in REFUSALS])
+def test_fit_of_many_classes_where_threads_cannot_start(monkeypatch, error, message):
+    rng = np.random.default_rng(0)
+    X, y = sparse.csr_array((rng.random((400, 9)) < 0.2) * 1.0), rng.integers(0, 40, 400)
+    monkeypatch.setattr("sl1max._models.reduction.MANY_CELLS", 100)
+    monkeypatch.setattr("sl1max._solvers.many_classes.PANEL_WIDTH", 4)
+    refuse_threads(monkeypatch, error)
+    with pytest.raises(sl1max.FitError, match=message):
+        sl1max.fit(X, y, n_jobs=4)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [(RuntimeError("no"), ThreadStartError, r"cannot start a thread \(no\)"), (MemoryError(), MemoryError, "a thread")],
+)
+def test_time_limit_where_its_thread_cannot_start(monkeypatch, error, kind, message):
+    refuse_threads(monkeypatch, error)
+    X, y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 3
+    with pytest.raises(kind, match=message):
+        sl1max.fit(X, y, max_time=100.0)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_limit_of_billions_of_years():
+    with call_later(pytest.fail, 1e300):
+        time.sleep(0.05)
+    X, y = np.random.default_rng(0).random((30, 3)), np.arange(30) % 3
+    for limit in (1e300, np.inf):
+        assert sl1max.fit(X, y, max_time=limit).converged
 
 
 @pytest.mark.parametrize(
