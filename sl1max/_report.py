@@ -242,14 +242,13 @@ def _features(model, X, names):
     tables = []
     for label, against in pairs:
         title = f"{label}" + ("" if against is None else f" against {against}")
-        blocks = [html.heading(title)]
+        blocks = []
         for sign, head in (("positive", "for"), ("negative", "against")):
             top = model.top_features(label, N_FEATURES, by=by, sign=sign, against=against, X=X, feature_names=names)
             if len(top):
                 blocks.append(html.table([head, *top.columns[1:]], [[str(row[0]), *row[1:]] for row in top]))
-        if len(blocks) == 1:
-            blocks.append(html.paragraph("No weights."))
-        tables.append(html.block(blocks))
+        shown = html.side_by_side(blocks) if blocks else html.paragraph("No weights.")
+        tables.append(html.block([html.heading(title), shown]))
     if model.n_classes > len(pairs) and len(pairs) == N_CLASSES_DETAILED:
         parts.append(html.paragraph(f"The {len(pairs)} most frequent of {model.n_classes:,} classes."))
     return [*parts, html.grid(tables)]
@@ -312,8 +311,9 @@ def _mistakes(model, X, names, tested):
         against = true if true in model.classes and model.label_mode == "exclusive" else None
         found = model.explain(rows[[k]], predicted, against=against, feature_names=names)
         top = found.contributions[:N_CONTRIBUTIONS]
+        told = "Probability" if model.label_mode == "exclusive" else "Probability among the classes"
         said = (
-            f"Probability {np.exp(tested.log_proba[i].max()):.3f}. Score of {found.title}: {found.score:.3g}, "
+            f"{told} {np.exp(tested.log_proba[i].max()):.3f}. Score of {found.title}: {found.score:.3g}, "
             f"intercept {found.intercept:.3g}."
         )
         rows_shown = [[str(row[0]), *row[1:]] for row in top]

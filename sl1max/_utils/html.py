@@ -50,6 +50,7 @@ figcaption { font-size: 0.92rem; margin-top: 4px; max-width: 75ch; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 8px 32px;
   align-items: start; }
 .grid > * { min-width: 0; }
+.side { display: flex; flex-wrap: wrap; gap: 0 28px; }
 footer { padding-top: 24px; padding-bottom: 32px; font-size: 0.85rem; }
 @media (max-width: 600px) {
   header, main, footer { padding-left: 16px; padding-right: 16px; }
@@ -191,6 +192,11 @@ def figure(drawing: Any, caption: Any = "", *, alt: str, kind: str = "svg", dpi:
 def block(parts: Iterable[Any]) -> Html:
     """Pieces that stay together, as one cell of a `grid`."""
     return Html(f"<div>{join(parts)}</div>")
+
+
+def side_by_side(parts: Iterable[Any]) -> Html:
+    """Narrow pieces next to each other where there is room."""
+    return Html(f'<div class="side">{join(parts)}</div>')
 
 
 def grid(parts: Iterable[Any]) -> Html:

@@ -18,6 +18,8 @@ from sl1max.plot._drawing import COLORS, NEGATIVE, POSITIVE, QUIET, SMALL, label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+N_KEPT_SHOWN = 20  # examples kept, from which on the error scales the axis of a reject curve
+
 
 def plot_path(
     result: Any,
@@ -275,6 +277,8 @@ def plot_reject(
 ) -> Axes:
     """The error among the examples kept, against the share of examples rejected, the least confident first.
 
+    The axis of the error ends at the largest one among at least 20 examples kept.
+
     Parameters
     ----------
     y_true, scores, confidence, labels :
@@ -300,11 +304,18 @@ def plot_reject(
     ax.set_xlabel("share of examples rejected")
     ax.set_ylabel("error among the examples kept")
     ax.set_xlim(0, 1)
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.05 * max(max(_reliable_errors(line)) for line in ax.lines) or 1.0)
     if name is not None:
         ax.legend(frameon=False, fontsize=SMALL)
     tidy(ax)
     return ax
+
+
+def _reliable_errors(line):
+    """The errors of a reject curve where enough examples are kept, and the first one."""
+    rate, error = line.get_data()
+    enough = (1 - np.asarray(rate)) * len(rate) >= N_KEPT_SHOWN
+    return error[enough] if enough.any() else error[:1]
 
 
 def plot_cv(search: Any, *, ax: Axes | None = None) -> Axes:

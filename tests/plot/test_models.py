@@ -223,6 +223,16 @@ def test_calibration_shows_the_curve():
     assert plot.plot_calibration(np.eye(3, dtype=int)[y], proba, which="all").get_xlim()[0] <= 0
 
 
+def test_reject_curve_is_not_scaled_by_its_last_examples():
+    """The most confident example is wrong, so that the curve ends at 1; few others are."""
+    wrong = np.arange(1000) % 20 == 0
+    ax = plot.plot_reject(wrong.astype(int), np.column_stack([2000.0 - np.arange(1000), np.zeros(1000)]))
+    assert ax.lines[0].get_ydata()[-1] == 1
+    assert ax.get_ylim() == (0, pytest.approx(1.05 * 2 / 21))
+    ax = plot.plot_reject([0, 0], [[1, 0], [2, 0]])
+    assert ax.get_ylim() == (0, 1)
+
+
 def test_reject_curves_of_two_models_share_axes():
     X, y = make_data()
     ax = None
