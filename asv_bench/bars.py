@@ -1,8 +1,9 @@
 """sl1max beside itself: ``python -m bars`` or ``ci/bench bars``.
 
 On all 90 topics of Reuters-21578, or on made data where that is absent: two threads against one, the default solver
-against the paper's own algorithm, time over the number of rows, predictions against scikit-learn's. Times are medians
-of runs that take turns.
+against the paper's own algorithm, time over the number of rows, predictions against scikit-learn's. On made data: dense
+columns against CSR of the same matrix, small tolerances against the default one, exclusive against independent classes.
+Times are medians of runs that take turns.
 """
 
 import argparse
@@ -16,8 +17,8 @@ from typing import NamedTuple
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # said before numpy is loaded
 
 import scipy.sparse as sp
-from benchmarks.made_data import made_indicator, made_text
-from peers.problems import data_dir
+from benchmarks.made_data import made_indicator, made_text, made_zipf
+from peers.problems import data_dir, made_dense, made_dense_exclusive
 from sklearn.linear_model import LogisticRegression
 
 import sl1max
@@ -105,11 +106,48 @@ def compare_rows(task, runs):
         yield f"time a row, {share:g} of the rows against all", times[str(share)] / share, times["1.0"], 1
 
 
+def compare_dense(task, runs):
+    """One class-conditional model of dense columns, and of the same matrix in CSR format."""
+    quick = task.X.shape[0] < 1000
+    X, y = made_dense(500, 20) if quick else made_dense(50000, 50)
+    options = {"distribution": "class-conditional", "beta_rule": "count", "beta": 1.0}
+    ways = {
+        "csr": functools.partial(sl1max.fit, sp.csr_matrix(X), y, **options),
+        "dense": functools.partial(sl1max.fit, X, y, **options),
+    }
+    times = seconds_of(ways, runs)
+    yield "dense columns against CSR, class-conditional, gap 1e-4", times["csr"], times["dense"], 3
+
+
+def compare_tolerances(task, runs):
+    """Time to a gap of 1e-8 against that to 1e-4; dense exclusive classes."""
+    quick = task.X.shape[0] < 1000
+    X, y = made_dense_exclusive(400, 60, 3) if quick else made_dense_exclusive(20000, 100, 5)
+    for C in (0.1, 1.0, 10.0):
+        ways = {
+            str(tol): functools.partial(sl1max.fit, X, y, beta=1 / C, beta_rule="count", tol=tol)
+            for tol in (1e-4, 1e-8)
+        }
+        times = seconds_of(ways, runs)
+        yield f"gap 1e-4 against 1e-8, dense exclusive, C = {C:g}", times["0.0001"], times["1e-08"], 0.67
+
+
+def compare_label_modes(task, runs):
+    """Exclusive classes against independent ones: 200 classes of made text."""
+    X, y = made_zipf(600, 300, 10) if task.X.shape[0] < 1000 else made_zipf()
+    ways = {mode: functools.partial(sl1max.fit, X, y, label_mode=mode) for mode in ("independent", "exclusive")}
+    times = seconds_of(ways, runs)
+    yield "independent against exclusive, zipf200, gap 1e-4", times["independent"], times["exclusive"], 0.33
+
+
 COMPARISONS = {
     "threads": compare_threads,
     "predictions": compare_predictions,
     "rows": compare_rows,
     "algorithms": compare_algorithms,
+    "dense": compare_dense,
+    "tolerances": compare_tolerances,
+    "label modes": compare_label_modes,
 }
 
 

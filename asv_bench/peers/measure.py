@@ -4,8 +4,8 @@ import statistics
 
 from .worker import NoAnswer
 
-TARGETS = (1e-3, 1e-4, 1e-6)  # relative sub-optimality
-ENOUGH = 1e-7  # a sweep ends at this relative sub-optimality
+TARGETS = (1e-3, 1e-4, 1e-6)  # distance to the optimum, relative to the objective of zero weights
+ENOUGH = 1e-7  # a sweep ends at this distance
 NEAR_BEST_KNOB = 1.5  # repeat a knob if its first run came within this factor of the solver's fastest one
 NEAR_BEST_PEER = 3.0  # and if the solver came within this factor of the fastest peer
 PATIENCE = 3.0  # a fit is given up after so many time limits
@@ -66,7 +66,7 @@ def _sweep(worker, problem, time_limit, best, points):
         point = Point(worker, problem, knob)
         wall = point.run(time_limit)
         points.append(point)
-        if point.objective <= best * (1.0 + ENOUGH) or wall > time_limit:
+        if point.objective <= best + ENOUGH * problem.objective_zero or wall > time_limit:
             break
 
 
@@ -74,11 +74,11 @@ def _fastest(points, goal):
     return min((point.seconds for point in points if point.objective <= goal), default=float("inf"))
 
 
-def _worth_repeating(sweeps, optimum):
+def _worth_repeating(sweeps, optimum, objective_zero):
     """The points near the fastest of their solver at some target, for sl1max and the peers in the running."""
     chosen = []
     for target in TARGETS:
-        goal = optimum * (1.0 + target)
+        goal = optimum + target * objective_zero
         fastest = {name: _fastest(points, goal) for name, points in sweeps.items()}
         best_peer = min((fastest[name] for name in fastest if name != "sl1max"), default=float("inf"))
         for name, points in sweeps.items():
@@ -132,7 +132,8 @@ def measure(problem, workers, n_runs, time_limit, say=print):
     everything += [point for points in sweeps.values() for point in points]
     if not everything:
         raise RuntimeError(f"no solver at hand handles {problem.name}")
-    contenders = _worth_repeating(sweeps, min(point.objective for point in everything))
+    optimum = min(point.objective for point in everything)
+    contenders = _worth_repeating(sweeps, optimum, problem.objective_zero)
     for _ in range(n_runs - 1):
         for point in contenders:
             try:
@@ -147,6 +148,7 @@ def measure(problem, workers, n_runs, time_limit, say=print):
         "exclusive": problem.exclusive,
         "shape": list(problem.X.shape),
         "n_classes": problem.n_classes,
+        "objective_zero": problem.objective_zero,
         "optimum": min(run["objective"] for point in everything for run in point.runs),
         "lower_bound": max(point.lower_bound for point in everything),
         "n_runs": n_runs,

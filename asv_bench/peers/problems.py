@@ -15,9 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.made_data import made_text
+from benchmarks.made_data import made_one_hot, made_text, made_zipf
 from scipy.special import logsumexp, xlogy
 
+WEBKB_CLASSES = ("course", "faculty", "project", "student")
 REUTERS_CLASSES = ("earn", "acq", "grain", "wheat", "oat", "corn")
 SINGLE_LABEL_MIN = 20  # Reuters single-label: the classes that at least so many single-label stories carry
 
@@ -68,6 +69,14 @@ class Problem:
         loss = logsumexp(scores, axis=1) - scores[np.arange(len(scores)), self.y]
         return float(loss.mean() + self.beta * np.abs(coef).sum())
 
+    @property
+    def objective_zero(self):
+        """The objective of zero weights, of the best intercepts if there are some."""
+        if not self.intercept:
+            return float(np.log(self.n_classes))
+        share = np.bincount(self.y) / len(self.y)
+        return float(-xlogy(share, share).sum())
+
     def lower_bound(self, coef, intercept):
         """A lower bound on the optimum: the entropy of (1 - t) q + t p~, t just large enough to be feasible.
 
@@ -99,7 +108,7 @@ def _fit_intercept(scores, onehot, n_steps=50):
 
 
 def data_dir():
-    """The folder of the real data sets, or None."""
+    """The folder of other data sets, SL1MAX_DATA or else shared/data beside the clone; None where there is none."""
     beside = Path(__file__).resolve().parents[2].parent / "shared" / "data"
     path = Path(os.environ.get("SL1MAX_DATA", beside))
     return path if (path / "reuters21578").is_dir() else None
@@ -146,23 +155,21 @@ def _reuters_single():
 
 @cache
 def _webkb():
-    folder = data_dir() / "webkb"
-    y = np.load(folder / "y.npy").astype(np.int64)
-    return _csr(folder / "X.npz"), y, (folder / "labels.txt").read_text().split()
+    from sl1max.datasets import fetch_webkb
+
+    data = fetch_webkb()
+    assert tuple(data.class_names) == WEBKB_CLASSES
+    return sp.csr_matrix(data.X_train).astype(np.float64), np.asarray(data.y_train, np.int64)
 
 
 @cache
 def _webkb_class(label):
-    X, y, labels = _webkb()
-    return X, (y == labels.index(label)).astype(np.int64)
-
-
-def _webkb_single():
-    return _webkb()[:2]
+    X, y = _webkb()
+    return X, (y == WEBKB_CLASSES.index(label)).astype(np.int64)
 
 
 @cache
-def _made_dense(n_samples, n_features):
+def made_dense(n_samples, n_features):
     from sklearn.datasets import make_classification
 
     X, y = make_classification(
@@ -176,21 +183,32 @@ def _made_dense(n_samples, n_features):
     return np.ascontiguousarray(X), y.astype(np.int64)
 
 
+@cache
+def made_dense_exclusive(n_samples, n_features, n_classes):
+    from sklearn.datasets import make_classification
+
+    X, y = make_classification(n_samples, n_features, n_informative=40, n_classes=n_classes, random_state=0)
+    return np.ascontiguousarray(X), y.astype(np.int64)
+
+
 def _call(function, *args):
     return lambda: function(*args)
 
 
-def _real():
-    labels = (data_dir() / "webkb" / "labels.txt").read_text().split()
-    binary = [(f"reuters/{label}", _call(_reuters_class, label)) for label in REUTERS_CLASSES]
-    binary += [(f"webkb/{label}", _call(_webkb_class, label)) for label in labels]
+def _text():
+    binary = [(f"webkb/{label}", _call(_webkb_class, label)) for label in WEBKB_CLASSES]
+    exclusive = [("webkb", _webkb)]
+    if data_dir():
+        binary += [(f"reuters/{label}", _call(_reuters_class, label)) for label in REUTERS_CLASSES]
+        exclusive += [("reuters-single", _reuters_single)]
     for name, load in binary:
         yield from (Problem(f"{name}/C{C:g}", "independent", C, load) for C in (0.1, 1, 10))
-    for name, load in (("webkb", _webkb_single), ("reuters-single", _reuters_single)):
+    for name, load in exclusive:
         yield from (Problem(f"{name}/exclusive/C{C:g}", "exclusive", C, load, exclusive=True) for C in (0.1, 1))
-    for label in ("earn", "grain"):
-        load = _call(_reuters_tfidf, label)
-        yield from (Problem(f"tfidf/{label}/C{C:g}", "real-valued", C, load) for C in (1, 10))
+    if data_dir():
+        for label in ("earn", "grain"):
+            load = _call(_reuters_tfidf, label)
+            yield from (Problem(f"tfidf/{label}/C{C:g}", "real-valued", C, load) for C in (1, 10))
 
 
 def _made():
@@ -198,13 +216,21 @@ def _made():
         yield Problem(f"made/text/C{C:g}", "independent", C, _call(made_text, 8000, 20000, 2))
     for C in (0.1, 1):
         yield Problem(f"made/exclusive/C{C:g}", "exclusive", C, _call(made_text, 4000, 10000, 5), exclusive=True)
+    for C in (0.1, 1, 10):
+        yield Problem(f"one-hot/32000x120/C{C:g}", "one-hot", C, made_one_hot)
+    for C in (0.1, 1):
+        yield Problem(f"dense/20000x200/C{C:g}", "real-valued", C, _call(made_dense, 20000, 200))
+        yield Problem(f"dense/50000x50/C{C:g}", "real-valued", C, _call(made_dense, 50000, 50))
+    for C in (0.1, 1, 10):
+        load = _call(made_dense_exclusive, 20000, 100, 5)
+        yield Problem(f"dense/20000x100x5/C{C:g}", "dense exclusive", C, load, exclusive=True)
+    yield Problem("zipf200/C1", "many classes", 1.0, made_zipf, exclusive=True)
 
 
 def all_problems():
-    """The real data sets where they are at hand, made ones in their place where not; dense ones always."""
-    yield from _real() if data_dir() else _made()
-    for C in (0.1, 1):
-        yield Problem(f"dense/20000x200/C{C:g}", "real-valued", C, _call(_made_dense, 20000, 200))
+    """WebKB, which comes with sl1max, made data, and the other real data sets where they are at hand."""
+    yield from _text()
+    yield from _made()
 
 
 def quick_problems():
@@ -218,5 +244,5 @@ def tiny_like(problem):
     if sp.issparse(problem.X):
         load = _call(made_text, 60, 40, 3 if problem.exclusive else 2)
     else:
-        load = _call(_made_dense, 60, 20)
+        load = _call(made_dense, 60, 20)
     return Problem("tiny", problem.group, 1.0, load, problem.intercept, problem.exclusive)

@@ -12,7 +12,7 @@ from sl1max.cli._main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 ASV_BENCH = ROOT / "asv_bench"
-SHOWN = (1e-3, 1e-6)  # relative sub-optimalities in the table of the problems
+SHOWN = (1e-3, 1e-6)  # distance to the optimum in the table of the problems
 
 
 def substitutions(docs):
@@ -129,7 +129,7 @@ def image(path, text):
 def plot_problem(report, result, folder):
     path = folder / f"{result['problem'].replace('/', '-')}.png"
     report.plot(result, path)
-    return image(path, f"{result['problem']}: relative sub-optimality over seconds")
+    return image(path, f"{result['problem']}: distance to the optimum over seconds")
 
 
 def plot_ratios(report, results, folder):
