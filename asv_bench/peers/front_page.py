@@ -46,7 +46,7 @@ def figures(results):
         "text": f"{low:.1f} to {high:.1f} times as fast",
         "text_mean": f"geometric mean: {mean:.1f}",
         "n_text": f"{len(text)} binary text problems",
-        "glmnet": f"{glmnet_low:.0f} to {glmnet_high:.0f} times as long",
+        "glmnet": f"{glmnet_low:.1f} to {glmnet_high:.1f} times as long",
         "dense": f"{loose[0]:.1f} to {loose[1]:.1f} to 1e-3 and {tight[0]:.1f} to {tight[1]:.1f} to 1e-6",
     }
 
