@@ -101,7 +101,7 @@ def test_ctrl_c_returns_what_is_finished(distribution, label_mode, n_jobs):
     if np.ndim(model.dual_gap):
         gone = np.isin(model.classes, model.unfinished)
         assert np.isinf(model.dual_gap[gone]).all() and np.isfinite(model.dual_gap[~gone]).all()
-        assert model.converged.sum() >= 4
+        assert model.converged.sum() >= 2
     else:
         assert model.dual_gap == np.inf
 
