@@ -9,7 +9,8 @@ EXIT_CODES = """\
 exit codes:
   0    done
   2    wrong usage, unreadable or unwritable file, impossible data; one line on stderr says which
-  3    train: the model was saved, but its duality gap stayed above the target, or classes are missing
+  3    train: the model was saved, but its duality gap stayed above the target, or classes are missing;
+       species: some species failed, or their gap stayed above the target, and the others were saved
   130  interrupted
 """
 

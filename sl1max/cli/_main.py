@@ -12,7 +12,7 @@ import sys
 import warnings
 
 import sl1max
-from sl1max.cli import _evaluate, _inspect, _predict, _report, _reproduce, _train
+from sl1max.cli import _evaluate, _inspect, _predict, _report, _reproduce, _species, _train
 from sl1max.cli._arguments import DATA_HELP
 from sl1max.cli._errors import BAD_INPUT, EXIT_CODES, INTERRUPTED, OK, InputError
 from sl1max.exceptions import FitError, ThreadStartError
@@ -24,6 +24,7 @@ COMMANDS = {
     "evaluate": _evaluate,
     "inspect": _inspect,
     "report": _report,
+    "species": _species,
     "reproduce": _reproduce,
 }
 

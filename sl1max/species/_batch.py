@@ -19,6 +19,8 @@ from sl1max._utils.files import atomic_write
 from sl1max._utils.progress import counting
 from sl1max.estimators._parallel import run_parallel
 from sl1max.species._model import SpeciesModel
+from sl1max.species._raster import Layers, RasterStack, as_stack, predict_raster
+from sl1max.species._replicates import replicate
 from sl1max.species._report import compute_figures, write_report
 from sl1max.species._results import results_row, write_results
 from sl1max.species._swd import SWDTable, training_set
@@ -62,6 +64,8 @@ def fit_species(
     species: Sequence[str] | None = None,
     test: SWDTable | None = None,
     with_jackknife: bool = False,
+    n_replicates: int = 0,
+    layers: RasterStack | Layers | None = None,
     reports: bool = False,
     resume: bool = True,
     n_jobs: int | None = None,
@@ -87,6 +91,10 @@ def fit_species(
         Presences for the test, of the same species. A species that it lacks is not tested.
     with_jackknife : bool
         Train two more models for each covariate and species.
+    n_replicates : int
+        Parts of a cross-validation; 0 for none. Their means are in the report and in NAME.json.
+    layers : dict, path or list of paths, optional
+        Rasters of the covariates, see `RasterStack`: write the map NAME.tif too.
     reports : bool
         Write NAME.html too; see `write_report`.
     resume : bool
@@ -117,10 +125,11 @@ def fit_species(
     """
     model = SpeciesModel() if model is None else model
     names = list(dict.fromkeys(presences.species.tolist())) if species is None else list(species)
-    stems = _file_names(names)
+    stems = file_names(names)
     os.makedirs(folder, exist_ok=True)
     tasks, records, failures = [], {}, {}
-    shared = hashlib.sha256(repr((sl1max.__version__, model.get_params(), with_jackknife, reports)).encode())
+    options = with_jackknife, n_replicates, reports, _describe(layers)
+    shared = hashlib.sha256(repr((sl1max.__version__, model.get_params(), *options)).encode())
     _add_table(shared, background)
     for name in names:
         try:
@@ -133,7 +142,8 @@ def fit_species(
         mark = shared.copy()
         for table in (rows, tested):
             _add_table(mark, table)
-        task = _Task(model, rows, background, tested, path, with_jackknife, reports, mark.hexdigest())
+        given = with_jackknife, n_replicates, layers, reports
+        task = _Task(model, rows, background, tested, path, *given, mark.hexdigest())
         record = _read_record(task) if resume else None
         if record is None:
             tasks.append((name, task))
@@ -166,8 +176,16 @@ class _Task:
     test: SWDTable | None
     path: str
     with_jackknife: bool
+    n_replicates: int
+    layers: RasterStack | Layers | None
     reports: bool
     fingerprint: str
+
+    @property
+    def files(self):
+        """What is there when the species is done."""
+        wanted = {".json": True, ".lambdas": True, ".tif": self.layers is not None, ".html": self.reports}
+        return [self.path + suffix for suffix, is_wanted in wanted.items() if is_wanted]
 
 
 def _run(name, task):
@@ -192,16 +210,34 @@ def _train(name, task):
         importance=figures.importance,
         jackknife=figures.jackknife,
     )
+    replicates, map_path = None, None
+    if task.n_replicates:
+        n_replicates = min(task.n_replicates, len(task.presences))
+        replicates = replicate(model, X, y, n_replicates=n_replicates, n_jobs=1, random_state=0)
+    model.to_lambdas(f"{task.path}.lambdas")
+    if task.layers is not None:
+        map_path = f"{task.path}.tif"
+        predict_raster(model, task.layers, map_path, n_jobs=1)
     if task.reports:
         with DRAWING:
-            write_report(model, f"{task.path}.html", X, y, species=name, test_presences=test, figures=figures)
-    model.to_lambdas(f"{task.path}.lambdas")
+            write_report(
+                model,
+                f"{task.path}.html",
+                X,
+                y,
+                species=name,
+                figures=figures,
+                replicates=replicates,
+                map_path=map_path,
+                coordinates=task.presences.coordinates,
+            )
     record = {
         "species": name,
         "fingerprint": task.fingerprint,
         "converged": bool(model.converged_),
         "dual_gap": float(model.dual_gap_),
         "row": row,
+        "replicates": None if replicates is None else replicates.summary.rows.tolist(),
     }
     with atomic_write(f"{task.path}.json") as stream:  # last: with it the species is done
         stream.write(json.dumps(record, indent=1).encode())
@@ -210,8 +246,7 @@ def _train(name, task):
 
 def _read_record(task):
     """The record of an earlier call with the same data and options; None if there is none."""
-    wanted = [".json", ".lambdas", *([".html"] if task.reports else [])]
-    if not all(os.path.exists(task.path + suffix) for suffix in wanted):
+    if not all(map(os.path.exists, task.files)):
         return None
     try:
         with open(f"{task.path}.json", encoding="utf-8") as stream:
@@ -227,8 +262,15 @@ def _add_table(mark, table):
         mark.update(np.ascontiguousarray(table.covariates).tobytes())
 
 
-def _file_names(names):
-    """Names of files, without what file systems do not take; distinct."""
+def _describe(layers):
+    """Paths of rasters, and when they were last changed."""
+    if layers is None:
+        return None
+    return [(name, path, band, os.stat(path).st_mtime_ns) for name, (path, band) in as_stack(layers).bands.items()]
+
+
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """Names of files by species, without what file systems do not take; distinct."""
     stems = {name: re.sub(r"[^\w.-]+", "_", name).strip(".") or "_" for name in names}
     seen: dict[str, str] = {}
     for name, stem in stems.items():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ OUTPUTS = ("cloglog", "logistic", "raw", "cumulative")
 DEFAULT_PREVALENCE = 0.5
 LARGEST_NUMBER = 1e50  # of a file; products of weights and features stay finite
 LARGEST_ENTROPY = 700.0  # exp of it stays finite
+CUMULATIVE = "raw_values", "cumulative_values"
+SAME = 1e-10  # relative difference of raw values that are equal but for rounding
 TOTALS = ("linearPredictorNormalizer", "densityNormalizer", "numBackgroundPoints", "entropy")
 
 
@@ -147,6 +149,24 @@ class LambdasModel:
         # In between, values are interpolated; below the least, towards 0.
         return np.interp(raw, np.append(0.0, self.raw_values), np.append(0.0, self.cumulative_values))
 
+    def with_background(self, X: Any) -> LambdasModel:
+        """The same model with the raw values of the points it was trained on, for the cumulative output.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_points, n_covariates)
+            The background; points with a missing value are left out.
+
+        Returns
+        -------
+        LambdasModel
+        """
+        raw = self.predict(X, output="raw")
+        raw = raw[~np.isnan(raw)]
+        if not len(raw):
+            raise ValueError("every point of the background has a missing value")
+        return replace(self, **dict(zip(CUMULATIVE, cumulate(raw, np.ones(len(raw))), strict=True)))
+
     def decision_function(self, X: Any, *, clamp: bool = True) -> np.ndarray:
         """ln(raw e^H) - ln ln 2: 0 where cloglog is 1/2.
 
@@ -195,6 +215,15 @@ class LambdasModel:
         ]
         with atomic_write(path) as stream:
             stream.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def cumulate(raw: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct raw values, ascending, and the percentage of the mass at points with at most that value."""
+    order = np.argsort(raw, kind="stable")
+    cumulative = np.cumsum((weight * raw)[order])
+    raw = raw[order]
+    last = np.append(np.diff(raw) > SAME * raw[1:], True)
+    return raw[last], cumulative[last] * (100 / cumulative[-1])
 
 
 def read_lambdas(path: str | os.PathLike[str], *, feature_names: Sequence[str] | None = None) -> LambdasModel:

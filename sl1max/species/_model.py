@@ -19,12 +19,11 @@ from sl1max._data.covariates import FROM_DTYPE, Covariates
 from sl1max._data.feature_table import CATEGORY, LETTERS, LINEAR
 from sl1max._data.inputs import check_options, read_sample_weight
 from sl1max.model._explain import make_table
-from sl1max.species._lambdas import OUTPUTS, LambdasModel
+from sl1max.species._lambdas import OUTPUTS, LambdasModel, cumulate
 from sl1max.species._transformer import encode_covariates, open_covariates
 from sl1max.training._presences import SampleSpace, pose_presences, row_key
 
 MISSING = ("error", "drop")
-SAME = 1e-10  # relative difference of raw values that are equal but for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +302,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             float(density_normalizer),
             float(space.weight.sum()),
             float(entropy),
-            *_cumulate(raw, space.weight),
+            *cumulate(raw, space.weight),
         )
         used = table[fit.used]
         self.features_ = _weights_table(used, fit.weights, problem.penalties[fit.used], self.covariates_)
@@ -478,15 +477,6 @@ def _weights_table(table, weights, penalties, covariates):
         high=table.high,
         penalty=penalties,
     )
-
-
-def _cumulate(raw, weight):
-    """Distinct raw values, ascending, and the percentage of the mass at points with at most that value."""
-    order = np.argsort(raw, kind="stable")
-    cumulative = np.cumsum((weight * raw)[order])
-    raw = raw[order]
-    last = np.append(np.diff(raw) > SAME * raw[1:], True)
-    return raw[last], cumulative[last] * (100 / cumulative[-1])
 
 
 def _is_first(rows):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from sl1max._data.covariates import FROM_DTYPE, Covariates
 from sl1max.species._model import SpeciesModel
+from sl1max.species._raster import Layers, RasterStack, as_stack, write_map
 
 
 class EnvironmentalSimilarity:
@@ -81,6 +83,30 @@ class EnvironmentalSimilarity:
         """
         return self.by_covariate(X).min(axis=1)
 
+    def map(
+        self,
+        layers: RasterStack | Layers,
+        path: str | os.PathLike[str],
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """Write the map of the similarity.
+
+        Parameters
+        ----------
+        layers : RasterStack, dict, path or list of paths
+            The covariates, by the names of those of the reference points; see `RasterStack`.
+        path : str or path-like
+            GeoTIFF (.tif) or ASCII grid (.asc).
+        n_jobs : int, optional
+            Threads.
+        verbose : int
+            Positive: progress on stderr.
+        """
+        stack = as_stack(layers).select(self.covariates.names)
+        write_map(lambda values: self.score(values.T), stack, path, n_jobs=n_jobs, verbose=verbose)
+
     def most_dissimilar(self, X: Any) -> np.ndarray:
         """Name of the covariate in which a point is least similar to the reference points.
 
@@ -138,9 +164,48 @@ def clamping_effect(model: SpeciesModel, X: Any, *, output: str | None = None) -
     >>> clamping_effect(model, [[5.0], [14.0]]).round(1)
     array([0. , 0.1])
     """
-    V = model._encode(X)
-    output = model.output if output is None else output
-    clamped, free = (
-        model.model_.transform_score(model.model_.score(V, clamp=clamp), output) for clamp in (True, False)
-    )
-    return np.abs(clamped - free)
+    return _effect(model.model_, model.output if output is None else output)(model._encode(X).T)
+
+
+def clamping_map(
+    model: SpeciesModel,
+    layers: RasterStack | Layers,
+    path: str | os.PathLike[str],
+    *,
+    output: str | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> None:
+    """Write the map of `clamping_effect`.
+
+    Parameters
+    ----------
+    model : SpeciesModel
+        Trained.
+    layers : RasterStack, dict, path or list of paths
+        The covariates; see `RasterStack`.
+    path : str or path-like
+        GeoTIFF (.tif) or ASCII grid (.asc).
+    output : {"cloglog", "logistic", "raw", "cumulative"}, optional
+        Instead of that of the model.
+    n_jobs : int, optional
+        Threads.
+    verbose : int
+        Positive: progress on stderr.
+    """
+    effect = _effect(model.model_, model.output if output is None else output)
+    stack = as_stack(layers).select(model.model_.feature_names)
+    write_map(effect, stack, path, n_jobs=n_jobs, verbose=verbose)
+
+
+def _effect(lambdas, output):
+    """How much clamping changes the predictions of points (n_covariates, n_points)."""
+    curves = [lambdas.curves(clamp=clamp) for clamp in (True, False)]
+
+    def effect(values):
+        clamped, free = (
+            lambdas.transform_score(one.score(values) - lambdas.linear_predictor_normalizer, output) for one in curves
+        )
+        return np.abs(clamped - free)
+
+    return effect

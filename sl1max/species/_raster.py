@@ -91,6 +91,11 @@ class RasterStack:
         _, self.shape, self.transform = first
         self._block = tuple(max(sizes) for sizes in zip(*blocks, strict=True))
 
+    @property
+    def bands(self) -> dict[str, tuple[str, int]]:
+        """Path and number of the band of every layer, by its name."""
+        return dict(self._bands)
+
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<sl1max.species.RasterStack: {len(self.names)} layers of {rows} x {columns} cells>"
@@ -307,6 +312,11 @@ class RasterStack:
         return a * (columns + 0.5) + b * (rows + 0.5) + c, d * (columns + 0.5) + e * (rows + 0.5) + f
 
 
+def as_stack(layers: RasterStack | Layers) -> RasterStack:
+    """A stack of rasters, from whatever stands for one."""
+    return layers if isinstance(layers, RasterStack) else RasterStack(layers)
+
+
 class Reader:
     """Open data sets of the layers of a stack, for one thread.
 
@@ -383,7 +393,7 @@ def predict_raster(
         raise ValueError(f"output must be one of {', '.join(OUTPUTS)}, got {output!r}")
     if not lambdas.covariates.have_numeric_categories:
         raise ValueError("rasters hold numbers: the model's categories must be numbers too")
-    stack = layers if isinstance(layers, RasterStack) else RasterStack(layers)
+    stack = as_stack(layers)
     curves = lambdas.curves(clamp=clamp)
 
     def predict(values):

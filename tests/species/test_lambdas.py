@@ -191,3 +191,18 @@ def test_model_read_from_a_file_is_evaluated_like_the_trained_one(tmp_path):
     np.testing.assert_allclose(*shares, rtol=1e-9)
     with pytest.raises(ValueError, match="labels must be two that ascend"):
         SpeciesModel.from_lambdas(again.model_, labels=("yes", "no"))
+
+
+def test_background_gives_the_cumulative_output(tmp_path):
+    from sl1max.species import SpeciesModel
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 1)), np.arange(80) >= 60
+    model = SpeciesModel("lq").fit(X, y)
+    model.to_lambdas(tmp_path / "fir.lambdas")
+    again = read_lambdas(tmp_path / "fir.lambdas").with_background(X)
+    np.testing.assert_allclose(
+        again.predict(X, output="cumulative"), model.predict_suitability(X, "cumulative"), rtol=1e-9
+    )
+    with pytest.raises(ValueError, match="every point of the background has a missing value"):
+        again.with_background([[np.nan]])
