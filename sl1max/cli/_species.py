@@ -10,10 +10,12 @@ import sys
 
 import numpy as np
 
+from sl1max import species
 from sl1max._utils.files import atomic_write
 from sl1max.cli._arguments import add_json, positive
 from sl1max.cli._errors import NOT_CONVERGED, OK, InputError, blamed_on
 from sl1max.cli._results import print_report
+from sl1max.species._swd import file_names
 
 SUMMARY = "species distributions (Maxent): models, maps and reports from presences"
 EXAMPLES = """\
@@ -200,23 +202,24 @@ class _Tables:
     """Presences, background and layers of a command."""
 
     def __init__(self, args, test=None):
-        from sl1max.species import RasterStack, draw_background, read_occurrences, read_swd
 
-        self.layers = None if args.layers is None else RasterStack(args.layers)
+        self.layers = None if args.layers is None else species.RasterStack(args.layers)
         if args.background is None and self.layers is None:
             raise InputError("BACKGROUND is missing: give a CSV file, or --layers to draw points from")
 
         def read(path, remove_duplicates=False):
             with blamed_on(path):
                 if self.layers is not None:
-                    return read_occurrences(path, self.layers, crs=args.crs, remove_duplicates=remove_duplicates)
-                return read_swd(path, remove_duplicates=remove_duplicates)
+                    return species.read_occurrences(
+                        path, self.layers, crs=args.crs, remove_duplicates=remove_duplicates
+                    )
+                return species.read_swd(path, remove_duplicates=remove_duplicates)
 
         self.presences = read(args.presences, not args.keep_duplicates)
         if not len(self.presences):
             raise InputError(f"{args.presences}: there is no row")
         if args.background is None:
-            self.background = draw_background(
+            self.background = species.draw_background(
                 self.layers, args.background_points, bias=args.bias, cell_area=args.cell_area, random_state=args.seed
             )
         else:
@@ -249,7 +252,6 @@ def _chosen(tables, names):
 
 
 def _fit(args):
-    from sl1max.species import SpeciesModel, fit_species
 
     if args.maps and args.layers is None:
         raise InputError("--maps needs --layers")
@@ -257,14 +259,14 @@ def _fit(args):
         raise InputError("--replicates must be 0, or at least 2")
     tables = _Tables(args, args.test)
     maps = args.maps or (args.report and tables.layers is not None)
-    model = SpeciesModel(
+    model = species.SpeciesModel(
         args.features,
         beta_multiplier=args.beta_multiplier,
         output=args.output_format,
         clamp=not args.no_clamp,
         **tables.options(args),
     )
-    done = fit_species(
+    done = species.fit_species(
         tables.presences,
         tables.background,
         args.folder,
@@ -298,7 +300,6 @@ def _fit(args):
 
 def _read_models(path):
     """Models by the name of their file."""
-    from sl1max.species import read_lambdas
 
     if not os.path.isdir(path):
         files = [path]
@@ -306,14 +307,13 @@ def _read_models(path):
         files = [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".lambdas")]
         if not files:
             raise InputError(f"{path}: there is no .lambdas file in this folder")
-    return {os.path.basename(file).removesuffix(".lambdas"): read_lambdas(file) for file in files}
+    return {os.path.basename(file).removesuffix(".lambdas"): species.read_lambdas(file) for file in files}
 
 
 def _predict(args):
-    from sl1max.species import read_swd
 
     models = _read_models(args.model)
-    background = None if args.background is None else read_swd(args.background)
+    background = None if args.background is None else species.read_swd(args.background)
     if args.output_format == "cumulative":
         if background is None:
             raise InputError("--output-format cumulative needs --background: a .lambdas file does not hold its values")
@@ -322,15 +322,15 @@ def _predict(args):
         return _predict_maps(args, models, background)
     if args.similarity or args.clamping:
         raise InputError("--similarity and --clamping are maps: DATA must be rasters")
-    table = read_swd(args.data)
+    table = species.read_swd(args.data)
     predictions = [
         model.predict(table.X, output=args.output_format, clamp=not args.no_clamp) for model in models.values()
     ]
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["species", "x", "y", *models])
-    for k, (species, (x, y)) in enumerate(zip(table.species, table.coordinates.tolist(), strict=True)):
-        writer.writerow([species, x, y, *("" if np.isnan(one[k]) else repr(one[k].item()) for one in predictions)])
+    for k, (name, (x, y)) in enumerate(zip(table.species, table.coordinates.tolist(), strict=True)):
+        writer.writerow([name, x, y, *("" if np.isnan(one[k]) else repr(one[k].item()) for one in predictions)])
     if args.output is None:
         sys.stdout.write(text.getvalue())
     else:
@@ -340,43 +340,43 @@ def _predict(args):
 
 
 def _predict_maps(args, models, background):
-    from sl1max.species import EnvironmentalSimilarity, RasterStack, SpeciesModel, clamping_map, predict_raster
 
     if args.output is None:
         raise InputError("--output is missing: the map to write")
     common = {"n_jobs": args.jobs, "verbose": int(args.progress)}
-    stack = RasterStack(args.data)
+    stack = species.RasterStack(args.data)
     many = os.path.isdir(args.model)
     if many:
         os.makedirs(args.output, exist_ok=True)
     for name, model in models.items():
         path = os.path.join(args.output, f"{name}.tif") if many else args.output
-        predict_raster(model, stack, path, output=args.output_format, clamp=not args.no_clamp, **common)
+        species.predict_raster(model, stack, path, output=args.output_format, clamp=not args.no_clamp, **common)
     (first, *more) = models.values()
     if args.similarity:
         if background is None:
             raise InputError("--similarity needs --background, the points to compare with")
         categorical = [first.covariates.names[j] for j in first.covariates.categories]
         reference = background.select(first.feature_names).X
-        EnvironmentalSimilarity(reference, categorical or None).map(stack, args.similarity, **common)
+        species.EnvironmentalSimilarity(reference, categorical or None).map(stack, args.similarity, **common)
     if args.clamping:
         if more:
             raise InputError("--clamping is the map of one model")
-        clamping_map(SpeciesModel.from_lambdas(first), stack, args.clamping, output=args.output_format, **common)
+        species.clamping_map(
+            species.SpeciesModel.from_lambdas(first), stack, args.clamping, output=args.output_format, **common
+        )
     return OK
 
 
 def _evaluate(args):
-    from sl1max.species import SpeciesModel, evaluate, read_lambdas, training_set
 
     tables = _Tables(args, args.test)
     names = list(dict.fromkeys(tables.presences.species.tolist()))
     if args.species is None and len(names) > 1:
         raise InputError(f"--species must say which: {', '.join(names[:10])}")
     (name,) = _chosen(tables, [args.species] if args.species else None)
-    lambdas = read_lambdas(args.model)
-    X, y = training_set(tables.presences.of(name).select(lambdas.feature_names), tables.background)
-    model = SpeciesModel.from_lambdas(
+    lambdas = species.read_lambdas(args.model)
+    X, y = species.training_set(tables.presences.of(name).select(lambdas.feature_names), tables.background)
+    model = species.SpeciesModel.from_lambdas(
         lambdas,
         output="logistic" if args.output_format == "logistic" else "cloglog",
         clamp=not args.no_clamp,
@@ -387,7 +387,7 @@ def _evaluate(args):
         if (test.species == name).any():
             test = test.of(name)
         test = test.select(lambdas.feature_names).X
-    found = evaluate(model, X, y, test_presences=test)
+    found = species.evaluate(model, X, y, test_presences=test)
     report = {
         "species": name,
         "presences": found.n_presences,
@@ -408,8 +408,6 @@ def _evaluate(args):
 
 
 def _tune(args):
-    from sl1max.species import SpeciesModel, spatial_blocks, training_set, tune
-    from sl1max.species._batch import file_names
 
     tables = _Tables(args)
     os.makedirs(args.folder, exist_ok=True)
@@ -418,13 +416,13 @@ def _tune(args):
     for name, stem in stems.items():
         try:
             presences = tables.presences.of(name)
-            X, y = training_set(presences, tables.background)
+            X, y = species.training_set(presences, tables.background)
             groups = None
             if args.blocks is not None:
                 places = np.concatenate([tables.background.coordinates, presences.coordinates])
-                groups = spatial_blocks(places, y, args.blocks)
-            done = tune(
-                SpeciesModel(**tables.options(args)).fit(X, y),
+                groups = species.spatial_blocks(places, y, args.blocks)
+            done = species.tune(
+                species.SpeciesModel(**tables.options(args)).fit(X, y),
                 X,
                 y,
                 features=args.features,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from sl1max.species._raster import Layers, RasterStack, as_stack, predict_raster
 from sl1max.species._replicates import replicate
 from sl1max.species._report import compute_figures, write_report
 from sl1max.species._results import results_row, write_results
-from sl1max.species._swd import SWDTable, training_set
+from sl1max.species._swd import SWDTable, file_names, training_set
 
 RESULTS = "maxentResults.csv"
 DRAWING = threading.Lock()  # matplotlib's figures belong to one thread at a time
@@ -267,14 +266,3 @@ def _describe(layers):
     if layers is None:
         return None
     return [(name, path, band, os.stat(path).st_mtime_ns) for name, (path, band) in as_stack(layers).bands.items()]
-
-
-def file_names(names: Sequence[str]) -> dict[str, str]:
-    """Names of files by species, without what file systems do not take; distinct."""
-    stems = {name: re.sub(r"[^\w.-]+", "_", name).strip(".") or "_" for name in names}
-    seen: dict[str, str] = {}
-    for name, stem in stems.items():
-        other = seen.setdefault(stem.lower(), name)
-        if other != name:
-            raise ValueError(f"the files of {other!r} and {name!r} would have the same name, {stem}")
-    return stems

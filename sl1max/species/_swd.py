@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -268,3 +269,14 @@ def _first_of_each(species, places):
     for row, (name, place) in enumerate(zip(species.tolist(), places.tolist(), strict=True)):
         seen.setdefault((name, *place), row)
     return np.fromiter(seen.values(), int)
+
+
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """Names of files by species, without what file systems do not take; distinct."""
+    stems = {name: re.sub(r"[^\w.-]+", "_", name).strip(".") or "_" for name in names}
+    seen: dict[str, str] = {}
+    for name, stem in stems.items():
+        other = seen.setdefault(stem.lower(), name)
+        if other != name:
+            raise ValueError(f"the files of {other!r} and {name!r} would have the same name, {stem}")
+    return stems
