@@ -20,7 +20,7 @@ MODELS = [
     for distribution in ("conditional", "joint", "class-conditional")
     for label_mode in ("exclusive", "independent")
 ]
-LABELS = {"text": np.array(["a", "b", "c"]), "numbers": np.array([3, 5, 9]), "floats": np.array([0.5, 1.5, 2.5])}
+LABELS = {"text": np.array(["a", "b", "c"]), "numbers": np.array([3, 5, 9]), "floats": np.array([0.0, 1.0, 2.0])}
 
 
 def make_data(n_classes=3):

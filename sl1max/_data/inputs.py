@@ -10,6 +10,7 @@ import numbers
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 from scipy import sparse
@@ -26,17 +27,23 @@ from sl1max._data.precision import (
     smallest_nonzero,
 )
 from sl1max._utils.arrays import check_sparse
+from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, MultilabelWeighting, OnInterrupt
 
 OPTIONS = {
-    "distribution": ("conditional", "joint", "class-conditional"),
-    "label_mode": ("auto", "exclusive", "independent"),
-    "beta_rule": ("deviation", "count"),
-    "solver": ("auto", "sequential"),
-    "multilabel_weighting": ("duplicate", "equal"),
-    "on_interrupt": ("raise", "return"),
+    "distribution": get_args(Distribution),
+    "label_mode": get_args(LabelMode),
+    "beta_rule": get_args(BetaRule),
+    "solver": get_args(Algorithm),
+    "multilabel_weighting": get_args(MultilabelWeighting),
+    "on_interrupt": get_args(OnInterrupt),
 }
 
 DEFAULT_BETA = 0.5
+MISSING_TYPES = ("NoneType", "NAType", "NaTType")  # the latter two: of pandas
+LABEL_SETS = (
+    "y has several labels in each place: make an indicator of them first, e.g. with "
+    "sklearn.preprocessing.MultiLabelBinarizer(sparse_output=True)"
+)
 DENSE_FRACTION = 0.25  # a dense array with fewer nonzeros than this is stored sparse
 MAX_INDEX = 2**31 - 1  # the core's row and column numbers are int32
 LARGEST_OPTION = 1e300
@@ -511,7 +518,7 @@ def check_algorithm(matrix, solver):
     values = matrix.data if sparse.issparse(matrix) else matrix
     if solver == "sequential" and (values.min(initial=0) < 0 or values.max(initial=0) > 1):
         raise ValueError(
-            'X has values outside [0, 1], which solver="sequential" cannot take: solver="auto" takes any real values'
+            'X has values outside [0, 1], which solver="sequential" cannot take: solver="newton" takes any real values'
         )
 
 
@@ -575,10 +582,7 @@ def _read_labels(y, n_samples, keep, names=None):
     The classes are those in y, or the given names.
     """
     own_names = class_names(y)
-    if not sparse.issparse(y):
-        y = np.asarray(y)
-        if y.ndim not in (1, 2):
-            raise ValueError(f"y must be a vector of labels or an indicator matrix: its shape is {y.shape}")
+    y = open_labels(y)
     if y.shape[0] != n_samples:
         raise ValueError(f"y has {y.shape[0]} examples, but X has {n_samples}")
     if not sparse.issparse(y) and y.ndim == 1:
@@ -595,6 +599,55 @@ def _read_labels(y, n_samples, keep, names=None):
     return labels, names, True
 
 
+def open_labels(y):
+    """y as a sparse matrix or an ndarray of one or two dimensions; what can be neither labels nor shares is refused."""
+    if sparse.issparse(y):
+        return y
+    try:
+        y = np.asarray(y)
+    except ValueError as error:  # lists that differ in length
+        raise ValueError(LABEL_SETS) from error
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y must be a vector of labels or an indicator matrix: its shape is {y.shape}")
+    if y.ndim == 2:
+        text = y.dtype.kind in "UST" or (y.dtype.kind == "O" and str in set(map(type, y.flat)))
+        if text and y.shape[1] != 1:
+            raise ValueError(LABEL_SETS)
+        return y
+    if y.dtype.kind == "f":
+        _refuse_continuous(y)
+    elif y.dtype.kind == "O":
+        _check_objects(y)
+    return y
+
+
+def _check_objects(y):
+    """Whether objects can be labels."""
+    kinds = set(map(type, y))
+    if any(issubclass(kind, (list, tuple, set, frozenset, dict, np.ndarray)) for kind in kinds):
+        raise ValueError(LABEL_SETS)
+    missing = [i for i, label in enumerate(y) if type(label).__name__ in MISSING_TYPES or _is_nan(label)]
+    if missing:
+        raise ValueError(f"y has {y[missing[0]]} at index {missing[0]}: each example needs a label")
+    if kinds and all(issubclass(kind, numbers.Real) for kind in kinds):
+        _refuse_continuous(y.astype(np.float64))
+
+
+def _is_nan(label):
+    return isinstance(label, numbers.Real) and label != label
+
+
+def _refuse_continuous(y):
+    """Refuse numbers that name no classes; NaN and inf are refused elsewhere, as missing."""
+    fractional = np.flatnonzero(np.isfinite(y) & (y != np.floor(y)))
+    if len(fractional):
+        i = fractional[0]
+        raise ValueError(
+            f"y is continuous, {y[i]:g} at index {i}: labels are text or whole numbers, so bin it first, e.g. with "
+            "numpy.digitize; shares of the classes are given as an indicator (Unknown label type: continuous)"
+        )
+
+
 def _keep_labels(y, keep):
     """An indicator's rows that are kept: a new sparse array, canonical and without zeros."""
     if not sparse.issparse(y):
@@ -607,8 +660,7 @@ def _keep_labels(y, keep):
 
 def read_validation_labels(y_val, n_samples, y):
     """y_val as an array or a csr_array, of the same form as y and as long as X_val."""
-    if not sparse.issparse(y_val):
-        y_val = np.asarray(y_val)
+    y_val = open_labels(y_val)
     if y_val.ndim != np.ndim(y) or (y_val.ndim == 2 and y_val.shape[1] != y.shape[1]):
         form = "a vector of labels" if np.ndim(y) == 1 else f"an indicator of {y.shape[1]} classes"
         raise ValueError(f"y_val must be {form}, as y is: its shape is {y_val.shape}")
@@ -623,7 +675,7 @@ def _read_label_vector(y, names=None):
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise ValueError("y has missing labels, or labels that cannot be compared with each other") from error
+        raise ValueError("y has labels that cannot be compared with each other") from error
     if names is not None:
         if not np.isin(classes, names).all():
             raise ValueError(f"y has label {classes[~np.isin(classes, names)][0]}, not a class of the problem")

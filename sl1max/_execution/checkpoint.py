@@ -300,6 +300,8 @@ def _read_head(stream, end, belongs_to, path):
         made_for = None
     if not isinstance(made_for, dict):
         raise CheckpointError(f"{path}: damaged: the head of the checkpoint describes no fit")
+    if made_for.get("solver") == "auto":  # of version 0.1.0
+        made_for["solver"] = "newton"
     others = [name for name in belongs_to if made_for.get(name) != belongs_to[name]]
     if others:
         raise CheckpointError(

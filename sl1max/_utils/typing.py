@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+
+Distribution: TypeAlias = Literal["conditional", "joint", "class-conditional"]
+LabelMode: TypeAlias = Literal["auto", "exclusive", "independent"]
+BetaRule: TypeAlias = Literal["deviation", "count"]
+Algorithm: TypeAlias = Literal["auto", "newton", "sequential"]
+MultilabelWeighting: TypeAlias = Literal["duplicate", "equal"]
+OnInterrupt: TypeAlias = Literal["raise", "return"]

@@ -72,7 +72,7 @@ CHOICES = {
     ),
     "beta_rule": ("deviation", "scale beta by standard deviations / sqrt(m), or by 1 / m"),
     "multilabel_weighting": ("duplicate", "exclusive classes: an example with K labels counts K times, or once"),
-    "solver": ("auto", "sequential is the algorithm of the paper"),
+    "solver": ("auto", "newton, which auto chooses; sequential is the algorithm of the paper"),
 }  # fmt: skip
 
 # Options of train that belong to one learner; those of the others are named by the parameters they set.

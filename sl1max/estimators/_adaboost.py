@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,8 @@ from sl1max.model._model import BLOCK_CELLS, Model
 from sl1max.training._early_stopping import check_patience, check_validation_set, model_error, split_validation
 from sl1max.training._fit import explaining_memory_errors, raise_failures, warn_constant
 
-LOSSES = ("logistic", "exponential")
+Loss: TypeAlias = Literal["logistic", "exponential"]
+LOSSES = get_args(Loss)
 BOOST_OPTIONS = (
     "loss",
     "n_estimators",
@@ -49,7 +50,7 @@ def boost(
     X: Matrix,
     y: Matrix,
     *,
-    loss: str = "logistic",
+    loss: Loss = "logistic",
     n_estimators: int = 500,
     fit_intercept: bool = True,
     smoothing: float = 0.5,
@@ -489,19 +490,19 @@ class AdaBoostClassifier(MaxentPredictor):
     def __init__(
         self,
         *,
-        loss="logistic",
-        n_estimators=500,
-        fit_intercept=True,
-        smoothing=0.5,
-        class_weight=None,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        n_jobs=None,
-        callback=None,
-        random_state=None,
-        verbose=0,
-    ):
+        loss: Loss = "logistic",
+        n_estimators: int = 500,
+        fit_intercept: bool = True,
+        smoothing: float = 0.5,
+        class_weight: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        n_jobs: int | None = None,
+        callback: Callable[[FitProgress], object] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.loss = loss
         self.n_estimators = n_estimators
         self.fit_intercept = fit_intercept

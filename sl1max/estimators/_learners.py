@@ -5,8 +5,9 @@ from __future__ import annotations
 import numbers
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +20,15 @@ from sklearn.utils.metaestimators import available_if
 
 from sl1max._data.inputs import check_options
 from sl1max._utils.progress import format_seconds, print_line
-from sl1max._utils.typing import Matrix
-from sl1max.estimators._adaboost import AdaBoostClassifier, classes_to_train, is_mirrored, join_classes, read_classes
+from sl1max._utils.typing import Distribution, LabelMode, Matrix
+from sl1max.estimators._adaboost import (
+    AdaBoostClassifier,
+    Loss,
+    classes_to_train,
+    is_mirrored,
+    join_classes,
+    read_classes,
+)
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.estimators._maxent_cv import score_path
 from sl1max.estimators._parallel import run_parallel
@@ -28,8 +36,10 @@ from sl1max.model._explain import Table
 from sl1max.training._early_stopping import model_error
 from sl1max.training._path import read_betas
 
+Learner: TypeAlias = Literal["maxent", "adaboost", "svm"]
 
-def get_learner(learner: str = "maxent", **options: Any) -> MaxentPredictor:
+
+def get_learner(learner: Learner | Literal["auto"] = "maxent", **options: Any) -> MaxentPredictor:
     """A classifier of the named kind; all of them have the same methods and hold a `Model`.
 
     Parameters
@@ -122,16 +132,16 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
     def __init__(
         self,
         *,
-        C=1.0,
-        fit_intercept=True,
-        dual="auto",
-        tol=1e-4,
-        max_iter=10_000,
-        class_weight=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        dual: bool | Literal["auto"] = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
         self.dual = dual
@@ -282,21 +292,21 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     def __init__(
         self,
         *,
-        learners=("maxent", "adaboost", "svm"),
-        distribution=("conditional", "joint", "class-conditional"),
-        label_mode=("exclusive", "independent"),
-        betas=(1.0, 0.5, 0.25),
-        loss="logistic",
-        n_estimators=(50, 100, 200, 400),
-        Cs=(0.01, 0.1, 1.0),
-        fit_intercept=True,
-        class_weight=None,
-        scoring=None,
-        cv=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        learners: Sequence[Learner] = ("maxent", "adaboost", "svm"),
+        distribution: Distribution | Sequence[Distribution] = ("conditional", "joint", "class-conditional"),
+        label_mode: LabelMode | Sequence[LabelMode] = ("exclusive", "independent"),
+        betas: ArrayLike = (1.0, 0.5, 0.25),
+        loss: Loss | Sequence[Loss] = "logistic",
+        n_estimators: int | Sequence[int] = (50, 100, 200, 400),
+        Cs: float | Sequence[float] = (0.01, 0.1, 1.0),
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        cv: Any = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.learners = learners
         self.distribution = distribution
         self.label_mode = label_mode

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, overload
 
@@ -15,9 +16,18 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sl1max._data.inputs import as_array, check_finite, check_options, class_names, read_validation_labels
+from sl1max._data.inputs import as_array, check_finite, check_options, class_names, open_labels, read_validation_labels
 from sl1max._execution.control import Deadline
-from sl1max._utils.typing import Matrix
+from sl1max._utils.progress import FitProgress
+from sl1max._utils.typing import (
+    Algorithm,
+    BetaRule,
+    Distribution,
+    LabelMode,
+    Matrix,
+    MultilabelWeighting,
+    OnInterrupt,
+)
 from sl1max.model._explain import Explanation, Ranking, Sign, Table
 from sl1max.model._model import Model
 from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
@@ -49,6 +59,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         refuse_text(X)
         columns = getattr(X, "columns", None)
         self._class_names = class_names(y)
+        y = y if y is None else open_labels(y)
         X, y = validate_data(self, X, y, accept_sparse=FORMATS, multi_output=True, ensure_all_finite=False)
         check_finite(X, "X", columns)
         check_consistent_length(X, sample_weight)
@@ -57,7 +68,8 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         target = "multilabel-indicator" if sparse.issparse(y) else type_of_target(y, "y", raise_unknown=True)
         if target not in TARGETS:
             raise ValueError(
-                f"Unknown label type: {target}. y must be a vector of labels or an indicator of the classes"
+                f"Unknown label type: {target}. y must be a vector of labels or an indicator of the classes, e.g. of "
+                "sklearn.preprocessing.MultiLabelBinarizer"
             )
         return X, y
 
@@ -307,12 +319,13 @@ class MaxentClassifier(MaxentPredictor):
         How beta becomes the penalty of a weight, see `sl1max.fit`.
     fit_intercept : bool
         Fit an unpenalised constant for each class.
-    solver : {"auto", "sequential"}
+    solver : {"auto", "newton", "sequential"}
+        "newton": working sets with Newton steps, what "auto" chooses.
         "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
     tol : float
         Stop when the duality gap is at most tol times the objective with all weights zero.
     max_iter : int, optional
-        Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+        Most rounds ("newton": 1000) or single updates ("sequential": 1,000,000) for each problem.
     max_time : float, optional
         Seconds that `fit` may take; then the model is the best found so far, with a ConvergenceWarning.
     multilabel_weighting : {"duplicate", "equal"}
@@ -326,7 +339,7 @@ class MaxentClassifier(MaxentPredictor):
     early_stopping : bool
         Set examples aside, or use those given to `fit`, and keep the model with the least share of wrong top
         classes among them, unweighted. For exclusive classes only. The error is looked at after each Newton
-        round for ``solver="auto"``; for ``solver="sequential"``, which suits it better, after each 100
+        round for ``solver="newton"``; for ``solver="sequential"``, which suits it better, after each 100
         updates, later a tenth of those made.
     validation_fraction : float
         Share of the examples that early stopping sets aside. Every class keeps a training example.
@@ -385,29 +398,29 @@ class MaxentClassifier(MaxentPredictor):
     def __init__(
         self,
         *,
-        distribution="conditional",
-        label_mode="auto",
-        beta=None,
-        C=None,
-        beta_rule="deviation",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-4,
-        max_iter=None,
-        max_time=None,
-        multilabel_weighting="duplicate",
-        class_weight=None,
-        warm_start=False,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        n_jobs=None,
-        callback=None,
-        random_state=None,
-        verbose=0,
-        checkpoint=None,
-        on_interrupt="raise",
-    ):
+        distribution: Distribution = "conditional",
+        label_mode: LabelMode = "auto",
+        beta: ArrayLike | None = None,
+        C: ArrayLike | None = None,
+        beta_rule: BetaRule = "deviation",
+        fit_intercept: bool = True,
+        solver: Algorithm = "auto",
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        multilabel_weighting: MultilabelWeighting = "duplicate",
+        class_weight: Any = None,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        n_jobs: int | None = None,
+        callback: Callable[[FitProgress], object] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_interrupt: OnInterrupt = "raise",
+    ) -> None:
         self.distribution = distribution
         self.label_mode = label_mode
         self.beta = beta

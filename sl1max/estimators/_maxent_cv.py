@@ -6,7 +6,8 @@ import itertools
 import numbers
 import time
 import warnings
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,14 +22,15 @@ from sl1max._data.inputs import check_options, read_features
 from sl1max._execution.control import Deadline
 from sl1max._utils.progress import print_line
 from sl1max._utils.threads import count_threads
-from sl1max._utils.typing import Matrix
+from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, Matrix, MultilabelWeighting
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
 from sl1max.estimators._parallel import run_parallel
 from sl1max.training._fit import prepare
 from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
 
 SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel_weighting", "class_weight")
-SELECTIONS = ("best", "one_standard_error")
+Selection: TypeAlias = Literal["best", "one_standard_error"]
+SELECTIONS = get_args(Selection)
 SEARCH_SHARE = 0.8  # of max_time: for cross-validation; the rest is for training on all examples
 
 LEAST_TIME = 1e-3  # seconds: less than any fit, so that each makes one model and ends
@@ -115,23 +117,23 @@ class MaxentClassifierCV(MaxentPredictor):
     def __init__(
         self,
         *,
-        betas=10,
-        distribution="conditional",
-        label_mode="auto",
-        beta_rule="deviation",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-4,
-        max_iter=None,
-        max_time=None,
-        multilabel_weighting="duplicate",
-        class_weight=None,
-        scoring=None,
-        selection="best",
-        cv=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        betas: int | ArrayLike = 10,
+        distribution: Distribution | Sequence[Distribution] = "conditional",
+        label_mode: LabelMode | Sequence[LabelMode] = "auto",
+        beta_rule: BetaRule = "deviation",
+        fit_intercept: bool = True,
+        solver: Algorithm = "auto",
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        max_time: float | None = None,
+        multilabel_weighting: MultilabelWeighting = "duplicate",
+        class_weight: Any = None,
+        scoring: str | Callable[..., float] | None = None,
+        selection: Selection = "best",
+        cv: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.betas = betas
         self.distribution = distribution
         self.label_mode = label_mode

@@ -264,7 +264,10 @@ def _update_version_1(found):
     else:
         finite = found["intercept"][np.isfinite(found["intercept"])]
         fit_intercept = not len(finite) or bool(np.any(finite))
-    return found | {"sparse_output": found["trained_on_indicator"], "fit_intercept": fit_intercept}
+    solver = "newton" if found["solver"] == "auto" else found["solver"]
+    return found | {
+        "sparse_output": found["trained_on_indicator"], "fit_intercept": fit_intercept, "solver": solver,
+    }  # fmt: skip
 
 
 def _check_types(values):

@@ -74,13 +74,15 @@ class Model:
     dual_gap : float or ndarray
         Certified upper bound on how far the objective is above its minimum.
     n_iter : int or ndarray
-        Rounds (``solver="auto"``) or single updates (``solver="sequential"``).
+        Rounds (``solver="newton"``) or single updates (``solver="sequential"``).
     converged : bool or ndarray
         dual_gap <= tol * objective_zero.
     beta : float or None
         None if it was an array.
-    beta_rule, solver, tol :
+    beta_rule, tol :
         As given to `sl1max.fit`.
+    solver : {"newton", "sequential", "adaboost", "liblinear"}
+        The algorithm that trained it.
     source : dict or None
         Of models that the command ``sl1max`` has trained, the files that the features come from: ``kind``, which is
         "svmlight", "npz" or "text", and ``first_feature``, the number of the first feature in the file. Of "text" also

@@ -17,7 +17,7 @@ from sl1max._data.inputs import read_beta, read_data
 from sl1max._data.moments import IN_CLASS, Moments
 from sl1max._data.penalties import Penalties
 from sl1max._models.reduction import Reduction
-from sl1max._utils.typing import Matrix
+from sl1max._utils.typing import Matrix, MultilabelWeighting
 from sl1max.model import Model
 from sl1max.model._explain import Table, class_number, make_table, name_features, read_names
 
@@ -33,7 +33,7 @@ def constraints(
     beta: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel_weighting: str = "duplicate",
+    multilabel_weighting: MultilabelWeighting = "duplicate",
 ) -> Table:
     """What training asked of every expectation, and what the model makes of it.
 

@@ -42,7 +42,7 @@ def fit_early_stopping(
 ) -> tuple[Model, np.ndarray]:
     """Train a model of exclusive classes until its validation error is least.
 
-    The error is looked at after every round: a Newton round for ``solver="auto"``, of which there are few, so
+    The error is looked at after every round: a Newton round for ``solver="newton"``, of which there are few, so
     that the optimum may be passed in one; 100 single updates for ``solver="sequential"``, later a tenth of
     those made so far, which is the finer choice.
 

@@ -18,37 +18,37 @@ from sl1max._execution.control import Deadline, FitControl
 from sl1max._execution.parallel import Outcome, solve_all
 from sl1max._models.reduction import Reduction
 from sl1max._utils.progress import FitProgress
-from sl1max._utils.typing import Matrix
+from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, Matrix, MultilabelWeighting, OnInterrupt
 from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
 from sl1max.model._model import Model
 
 FAR = 30.0  # a score: what has it against it is as good as impossible
-ALGORITHMS = {"auto": "newton", "sequential": "sequential"}
+ALGORITHMS = {"auto": "newton", "newton": "newton", "sequential": "sequential"}
 
 
 def fit(
     X: Matrix,
     y: Matrix,
     *,
-    distribution: str = "conditional",
-    label_mode: str = "auto",
+    distribution: Distribution = "conditional",
+    label_mode: LabelMode = "auto",
     beta: ArrayLike | None = None,
     C: ArrayLike | None = None,
-    beta_rule: str = "deviation",
+    beta_rule: BetaRule = "deviation",
     fit_intercept: bool = True,
-    solver: str = "auto",
+    solver: Algorithm = "auto",
     tol: float = 1e-4,
     max_iter: int | None = None,
     max_time: float | None = None,
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel_weighting: str = "duplicate",
+    multilabel_weighting: MultilabelWeighting = "duplicate",
     warm_start: Model | None = None,
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
     checkpoint: str | os.PathLike[str] | None = None,
-    on_interrupt: str = "raise",
+    on_interrupt: OnInterrupt = "raise",
 ) -> Model:
     """Train an L1-regularised maximum-entropy classifier.
 
@@ -76,13 +76,14 @@ def fit(
         LogisticRegression. An array is scaled by the rule too.
     fit_intercept : bool
         Fit an unpenalised constant for each class. It cancels in class-conditional models.
-    solver : {"auto", "sequential"}
+    solver : {"auto", "newton", "sequential"}
+        "newton": working sets with Newton steps, for any values; what "auto" chooses.
         "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
     tol : float
         Stop when the duality gap is at most tol times the objective with all weights zero; the scale of q0, which
         offset has the log of, makes no difference to it.
     max_iter : int, optional
-        Most rounds ("auto": 1000) or single updates ("sequential": 1,000,000) for each problem.
+        Most rounds ("newton": 1000) or single updates ("sequential": 1,000,000) for each problem.
     max_time : float, optional
         Seconds that all problems together may take. Then the model is the best found so far, with a warning;
         independent classes that were not begun have no weights and are listed in ``model.unfinished``.
@@ -175,7 +176,7 @@ def train(
         algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, deadline=deadline, callback=callback, verbose=verbose,
         advice=advise(reduction, solver, tol, n_jobs),
     )  # fmt: skip
-    settings = {"beta": beta, "beta_rule": beta_rule, "solver": solver, "tol": tol}
+    settings = {"beta": beta, "beta_rule": beta_rule, "solver": ALGORITHMS[solver], "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings) as journal:
         outcome = solve_all(reduction, control, n_jobs, journal)
 

@@ -27,7 +27,7 @@ from sl1max._data.inputs import (
 )
 from sl1max._data.moments import IN_CLASS
 from sl1max._execution.control import Deadline
-from sl1max._utils.typing import Matrix
+from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, Matrix, MultilabelWeighting
 from sl1max.model._model import Model
 from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
 
@@ -64,15 +64,15 @@ class Problem:
         X: Matrix,
         y: Matrix,
         *,
-        distribution: str = "conditional",
-        label_mode: str = "auto",
+        distribution: Distribution = "conditional",
+        label_mode: LabelMode = "auto",
         beta: ArrayLike | None = None,
         C: ArrayLike | None = None,
-        beta_rule: str = "deviation",
+        beta_rule: BetaRule = "deviation",
         fit_intercept: bool = True,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        multilabel_weighting: str = "duplicate",
+        multilabel_weighting: MultilabelWeighting = "duplicate",
     ):
         check_options(
             distribution=distribution,
@@ -126,8 +126,9 @@ class Solver:
     ----------
     problem : Problem
         Not changed: other solvers may share it.
-    solver : {"auto", "sequential"}
-        What a step is: a round of sweeps and Newton steps over a working set; or one update of one weight.
+    solver : {"auto", "newton", "sequential"}
+        What a step is: a round of sweeps and Newton steps over a working set, which "auto" chooses; or one update of
+        one weight.
     tol : float
         Converged when the duality gap is at most tol times the objective with all weights zero.
     warm_start : Model, optional
@@ -158,7 +159,9 @@ class Solver:
     <sl1max.Model: conditional, 2 exclusive classes, 2 features, 1 weights, converged>
     """
 
-    def __init__(self, problem: Problem, *, solver: str = "auto", tol: float = 1e-4, warm_start: Model | None = None):
+    def __init__(
+        self, problem: Problem, *, solver: Algorithm = "auto", tol: float = 1e-4, warm_start: Model | None = None
+    ):
         check_options(solver=solver, tol=tol)
         if not isinstance(problem, Problem):
             raise ValueError(f"problem must be a sl1max.Problem, not {type(problem).__name__}")
@@ -167,7 +170,7 @@ class Solver:
             check_warm_start(warm_start, problem._data, problem._distribution)
         self._lock = ExclusiveLock("this Solver is in use by another thread: give each thread a Solver of its own")
         self._problem = problem
-        self._solver = solver
+        self._algorithm = ALGORITHMS[solver]
         self._tol = tol
         self._data = problem._data
         self._beta = problem._beta
@@ -178,8 +181,7 @@ class Solver:
     def _take_up(self, warm_start=None):
         """Let the core's solvers go on with the data and beta as they are now."""
         self._reduction = self._problem._reduce(self._data, self._beta, warm_start)
-        algorithm = ALGORITHMS[self._solver]
-        self._plans = {plan.blocks: plan for plan in self._reduction.plans(algorithm)}
+        self._plans = {plan.blocks: plan for plan in self._reduction.plans(self._algorithm)}
         held = self._solvers
         self._solvers = {}
         for blocks, plan in self._plans.items():
@@ -187,7 +189,7 @@ class Solver:
                 self._reduction.change_solver(plan, held[blocks])
                 self._solvers[blocks] = held[blocks]
             else:  # the first time, or an independent class that was constant
-                self._solvers[blocks] = self._reduction.make_solver(plan, algorithm, self._tol, changes=True)
+                self._solvers[blocks] = self._reduction.make_solver(plan, self._algorithm, self._tol, changes=True)
         self._ends = dict.fromkeys(self._solvers, "running")
         self.__dict__.pop("_model", None)
 
@@ -323,7 +325,7 @@ class Solver:
         settings = {
             "beta": float(self._beta) if self._beta.ndim == 0 else None,
             "beta_rule": self._problem._beta_rule,
-            "solver": self._solver,
+            "solver": self._algorithm,
             "tol": self._tol,
         }
         return self._reduction.join(solutions, settings)[0]

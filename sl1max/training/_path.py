@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from sl1max._data.inputs import check_options
 from sl1max._execution.control import Deadline
 from sl1max._models.reduction import Reduction
 from sl1max._utils import html
-from sl1max._utils.typing import Matrix
+from sl1max._utils.progress import FitProgress
+from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, Matrix, MultilabelWeighting
 from sl1max.model._display import gap_share
 from sl1max.model._model import Model
 from sl1max.training._fit import prepare, train, warn_constant
@@ -94,8 +96,21 @@ def path(
     y: Matrix,
     betas: int | ArrayLike | None = None,
     *,
+    distribution: Distribution = "conditional",
+    label_mode: LabelMode = "auto",
+    beta_rule: BetaRule = "deviation",
+    fit_intercept: bool = True,
+    solver: Algorithm = "auto",
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    multilabel_weighting: MultilabelWeighting = "duplicate",
     warm_start: Model | None = None,
-    **options: Any,
+    n_jobs: int | None = None,
+    callback: Callable[[FitProgress], object] | None = None,
+    verbose: int = 0,
 ) -> PathResult:
     """Train models at descending betas, each from the weights of the one before.
 
@@ -104,11 +119,16 @@ def path(
     X, y : training set, as in `sl1max.fit`
     betas : int or array, optional
         The betas, in any order; or how many, evenly spaced on a logarithmic scale from `zero_beta`, at which
-        all weights are zero, to a thousandth of it. 30 if not given.
+        all weights are zero, to a thousandth of it. 30 if not given. Values of C are ``betas=1 / np.asarray(Cs)`` with
+        ``beta_rule="count"``.
+    distribution, label_mode, beta_rule, fit_intercept, solver, tol, max_iter, sample_weight, offset :
+        As in `sl1max.fit`.
+    multilabel_weighting, n_jobs, callback, verbose :
+        As in `sl1max.fit`.
+    max_time : float, optional
+        Seconds for all models together; the path ends early when they are over.
     warm_start : Model, optional
         Where the first model starts.
-    **options :
-        As in `sl1max.fit`; max_time is that of all models together, and ends the path early.
 
     Returns
     -------
@@ -125,13 +145,17 @@ def path(
     >>> int(result.n_nonzero[0]), bool(result.n_nonzero[-1] > 0)
     (0, True)
     """
-    for name in ("checkpoint", "on_interrupt"):
-        if options.get(name) not in (None, "raise"):
-            raise ValueError(f"{name} cannot be used for a path, which is many models")
-    of_data, of_fit = split_options(options)
-    check_options(**{name: value for name, value in options.items() if name in CHECKED})
-    deadline = Deadline(of_fit.pop("max_time", None))
-    reduction = prepare(X, y, beta=1.0, warm_start=warm_start, **of_data)
+    check_options(
+        distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver,
+        multilabel_weighting=multilabel_weighting, tol=tol, max_iter=max_iter, max_time=max_time, n_jobs=n_jobs,
+        callback=callback,
+    )  # fmt: skip
+    deadline = Deadline(max_time)
+    reduction = prepare(
+        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule,
+        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
+        multilabel_weighting=multilabel_weighting, warm_start=warm_start,
+    )  # fmt: skip
     warn_constant(reduction.data)
     if betas is None or isinstance(betas, numbers.Integral):
         betas = spaced_betas(reduction, N_BETAS if betas is None else betas)
@@ -141,7 +165,11 @@ def path(
         if models and deadline.is_over:
             break
         start = models[-1] if models else warm_start
-        models.append(train(reduction.with_beta(beta, start), deadline=deadline, **of_fit))
+        model = train(
+            reduction.with_beta(beta, start), solver=solver, tol=tol, max_iter=max_iter, deadline=deadline,
+            n_jobs=n_jobs, callback=callback, verbose=verbose,
+        )  # fmt: skip
+        models.append(model)
     return PathResult(betas[: len(models)], models)
 
 
@@ -156,15 +184,14 @@ def zero_beta(
     X: Matrix,
     y: Matrix,
     *,
-    distribution: str = "conditional",
-    label_mode: str = "auto",
-    beta_rule: str = "deviation",
+    distribution: Distribution = "conditional",
+    label_mode: LabelMode = "auto",
+    beta_rule: BetaRule = "deviation",
     fit_intercept: bool = True,
-    solver: str = "auto",
+    solver: Algorithm = "auto",
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
-    multilabel_weighting: str = "duplicate",
-    **_: Any,
+    multilabel_weighting: MultilabelWeighting = "duplicate",
 ) -> float:
     """The least beta at which all weights of the model are zero.
 
@@ -174,7 +201,7 @@ def zero_beta(
     Parameters
     ----------
     X, y, distribution, label_mode, beta_rule, fit_intercept, solver, sample_weight, offset, multilabel_weighting :
-        As in `sl1max.fit`, whose other options make no difference and are ignored.
+        As in `sl1max.fit`.
 
     Returns
     -------

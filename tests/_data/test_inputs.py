@@ -224,7 +224,7 @@ def test_labels_of_any_type():
     for names in (
         ["b", "c", "d"],
         [b"b", b"c", b"d"],
-        [1.5, 2.5, 3.5],
+        [1.0, 2.0, 4.0],
         [-1, 0, 7],
         np.arange(3).astype("M8[D]"),
     ):
@@ -288,6 +288,10 @@ TEXT = (
     r"^X is text: vectorise it first, e\.g\. with "
     r"sklearn\.feature_extraction\.text\.CountVectorizer\(binary=True\)$"
 )
+LABEL_SETS = (
+    r"^y has several labels in each place: make an indicator of them first, e\.g\. with "
+    r"sklearn\.preprocessing\.MultiLabelBinarizer\(sparse_output=True\)$"
+)
 ERRORS = {
     "text": (bad("some text"), TEXT),
     "list of texts": (bad(["some text"] * N_SAMPLES), TEXT),
@@ -317,7 +321,7 @@ ERRORS = {
     "values for sequential": (
         bad(put(2.0), solver="sequential"),
         r'^X has values outside \[0, 1\], which solver="sequential" cannot take: '
-        r'solver="auto" takes any real values$',
+        r'solver="newton" takes any real values$',
     ),
     "negative for sequential": (bad(put(-0.5), solver="sequential"), r"^X has values outside \[0, 1\]"),
     "y length": (bad(y=[0, 1]), "^y has 2 examples, but X has 40$"),
@@ -328,8 +332,25 @@ ERRORS = {
         bad(y=np.r_[np.nan, np.arange(39) % 2]),
         "^y has NaN or complex values: each example needs a label$",
     ),
-    "y None": (bad(y=[None] + ["a", "b", "c"] * 13), "^y has missing labels"),
-    "y mixed": (bad(y=np.array([1, "a"] * 20, dtype=object)), "^y has missing labels, or labels that cannot"),
+    "y None": (bad(y=[None] + ["a", "b", "c"] * 13), "^y has None at index 0: each example needs a label$"),
+    "y NaN object": (
+        bad(y=np.array(["a", np.nan] + ["b"] * 38, dtype=object)),
+        "^y has nan at index 1: each example needs a label$",
+    ),
+    "y mixed": (bad(y=np.array([1, "a"] * 20, dtype=object)), "^y has labels that cannot be compared with each other$"),
+    "y continuous": (
+        bad(y=np.linspace(0, 1, 40)),
+        r"^y is continuous, 0\.025641 at index 1: labels are text or whole numbers, so bin it first, e\.g\. with "
+        r"numpy\.digitize; shares of the classes are given as an indicator \(Unknown label type: continuous\)$",
+    ),
+    "y continuous objects": (bad(y=np.array([1, 0.5] * 20, dtype=object)), r"^y is continuous, 0\.5 at index 1: "),
+    "y sets": (bad(y=[{"a"}, {"a", "b"}] * 20), LABEL_SETS),
+    "y frozensets": (bad(y=[frozenset("a"), frozenset("ab")] * 20), LABEL_SETS),
+    "y tuples": (bad(y=[("a",), ("a", "b")] * 20), LABEL_SETS),
+    "y lists": (bad(y=[["a"], ["a", "b"]] * 20), LABEL_SETS),
+    "y lists of one length": (bad(y=[["a", "c"], ["a", "b"]] * 20), LABEL_SETS),
+    "y lists of numbers": (bad(y=[[1], [2, 3]] * 20), LABEL_SETS),
+    "y lists in an array": (bad(y=np.array([["a"], ["a", "b"]] * 20, dtype=object)), LABEL_SETS),
     "one class": (bad(y=["a"] * N_SAMPLES), "^y has one class only, a: at least two are needed$"),
     "one class left": (
         bad(y=np.arange(40) == 0, sample_weight=np.arange(40) > 0),
@@ -339,7 +360,8 @@ ERRORS = {
         bad(y=INDICATOR[:, :1], label_mode="exclusive"),
         "^y has one class only: exclusive",
     ),
-    "y text matrix": (bad(y=INDICATOR.astype(str)), "^y has dtype <U32: it must hold real numbers$"),
+    "y text matrix": (bad(y=INDICATOR.astype(str)), LABEL_SETS),
+    "y text column": (bad(y=INDICATOR[:, :1].astype(str)), "^y has dtype <U32: it must hold real numbers$"),
     "y NaN matrix": (bad(y=INDICATOR * np.nan), "^y has NaN in row 0, column 0"),
     "y negative": (bad(y=-INDICATOR), "^y has negative values: an indicator must be non-negative$"),
     "y above 1": (
@@ -397,7 +419,7 @@ ERRORS = {
         "^label_mode=3 is unknown: it must be one of 'auto', 'exclusive', 'independent'$",
     ),
     "beta_rule": (bad(beta_rule="l1"), "^beta_rule='l1' is unknown: it must be one of 'deviation', 'count'$"),
-    "solver": (bad(solver="saga"), "^solver='saga' is unknown: it must be one of 'auto', 'sequential'$"),
+    "solver": (bad(solver="saga"), "^solver='saga' is unknown: it must be one of 'auto', 'newton', 'sequential'$"),
     "multilabel_weighting": (
         bad(multilabel_weighting="x"),
         "^multilabel_weighting='x' is unknown: it must be one of 'duplicate', 'equal'$",

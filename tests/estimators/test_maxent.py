@@ -497,23 +497,42 @@ def test_labels():
         MaxentClassifier(distribution="jiont").fit(X, y)
 
 
+@pytest.mark.parametrize("make", [MaxentClassifier, lambda: sl1max.MaxentClassifierCV(betas=2, cv=2)])
+def test_labels_that_are_none(make):
+    X, _ = make_data()
+    n = len(X)
+    for y, message in (
+        ([{"a"}, {"a", "b"}] * (n // 2), r"^y has several labels in each place: .*MultiLabelBinarizer"),
+        ([["a"], ["a", "b"]] * (n // 2), r"^y has several labels in each place: .*MultiLabelBinarizer"),
+        (np.linspace(0, 1, n), r"^y is continuous, .* \(Unknown label type: continuous\)$"),
+        ([None, "a"] * (n // 2), r"^y has None at index 0: each example needs a label$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make().fit(X, y)
+
+
 def test_without_scikit_learn():
     code = """
 import sys
 sys.modules["sklearn"] = None
+import inspect, pydoc
 import sl1max
+from sl1max import MaxentClassifier
 model = sl1max.fit([[0, 1], [1, 0], [1, 1], [0, 0]], [0, 1, 1, 0])
 sl1max.path([[0, 1], [1, 0], [1, 1], [0, 0]], [0, 1, 1, 0], betas=3)
-for name in ("MaxentClassifier", "MaxentClassifierCV"):
+assert {name for name, _ in inspect.getmembers(sl1max)} >= set(sl1max.__all__)
+assert hasattr(sl1max, "MaxentClassifier") and not hasattr(sl1max, "MaxentClasifier")
+assert "MaxentClassifierCV needs scikit-learn" in pydoc.render_doc(sl1max)
+for make in (MaxentClassifier, sl1max.MaxentClassifierCV, sl1max.get_learner):
     try:
-        getattr(sl1max, name)
+        make(n_jobs=2)
     except ImportError as error:
         print(error)
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         f"{name} needs scikit-learn >= 1.6: pip install sl1max[sklearn]"
-        for name in ("MaxentClassifier", "MaxentClassifierCV")
+        for name in ("MaxentClassifier", "MaxentClassifierCV", "get_learner")
     ]
 
 

@@ -64,7 +64,7 @@ def test_path(distribution, label_mode):
     options = {"distribution": distribution, "label_mode": label_mode, "tol": 1e-9}
     result = sl1max.path(X, y, betas=6, **options)
     assert len(result) == len(result.models) == len(result.betas) == 6
-    assert result.betas[0] == zero_beta(X, y, **options)
+    assert result.betas[0] == zero_beta(X, y, distribution=distribution, label_mode=label_mode)
     assert result.betas[-1] == pytest.approx(result.betas[0] / 1000)
     assert (np.diff(result.betas) < 0).all()
     assert result.n_nonzero[0] == 0 < result.n_nonzero[-1]

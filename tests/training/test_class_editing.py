@@ -61,7 +61,7 @@ def test_the_same_as_all_at_once(distribution, fit_intercept, solver):
     assert_same(sl1max.with_class(whole, 1, X, sparse.csr_array(Y[:, [1]]), sample_weight=weight), whole)
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c"], [3, 5, 9], [-1.5, 0.0, 2.0]])
+@pytest.mark.parametrize("names", [["a", "b", "c"], [3, 5, 9], [-1.0, 0.0, 2.0]])
 @pytest.mark.parametrize("distribution", ["joint", "class-conditional"])
 def test_exclusive_classes(distribution, names):
     X, y, _ = make_labels()
