@@ -1,4 +1,4 @@
-"""Options that several commands have, and the numbers that they may be."""
+"""Options shared by several commands, and the valid ranges of numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ data files:
   .npz: a matrix as scipy.sparse.save_npz writes it, with --labels FILE: a .npy of labels or an indicator,
   or a sparse indicator as .npz.
   .csv, .tsv, .jsonl: texts in a column or key "text" (--text-column), labels in "label" (--label-column),
-  turned into features by scikit-learn; the model keeps how. .txt: a text in each line, for predict.
+  converted to features by a vectoriser that the model stores. .txt: one text per line, for predict.
   - is standard input: svmlight or, with --text-format, texts.
 """
 # What the numbers among the options must be; those that need not be given may be None.
@@ -35,18 +35,18 @@ NUMBERS = {
 
 
 def add_data_options(command, with_labels=True):
-    command.add_argument("--text-column", metavar="NAME", help="column or key of the texts (text, or as in training)")
-    command.add_argument("--text-format", choices=FORMATS, help="of texts; by the name of the file unless given")
+    command.add_argument("--text-column", metavar="NAME", help="column or key with the texts (text, or as in training)")
+    command.add_argument("--text-format", choices=FORMATS, help="format of the texts (by the file name)")
     if with_labels:
-        command.add_argument("--label-column", metavar="NAME", default="label", help="that of the labels (label)")
-        command.add_argument("--label-separator", metavar="TEXT", help="between labels of one cell of a table, if sets")
-        command.add_argument("--labels", metavar="FILE", help="labels of a .npz, as .npy or sparse .npz")
+        command.add_argument("--label-column", metavar="NAME", default="label", help="column or key of the labels")
+        command.add_argument("--label-separator", metavar="TEXT", help="separator of labels in one cell")
+        command.add_argument("--labels", metavar="FILE", help="labels for a .npz: a .npy or sparse .npz file")
     command.add_argument("--zero-based", action="store_true", help="svmlight features are numbered from 0")
 
 
 def add_force(command):
     command.add_argument(
-        "--force", action="store_true", help="replace a file that the command reads, or a file of another kind"
+        "--force", action="store_true", help="allow overwriting an input file or a file of another kind"
     )
 
 
@@ -61,7 +61,7 @@ def positive(text):
 
 
 def check_numbers(args, names):
-    """Refuse numbers that an option cannot have."""
+    """Refuse numbers outside the valid range of an option."""
     for name in names:
         fits, what = NUMBERS[name]
         value = getattr(args, name)

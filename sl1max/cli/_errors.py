@@ -1,4 +1,4 @@
-"""Exit codes, and errors that the user can mend."""
+"""Exit codes, and errors in the user's input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ exit codes:
 
 
 class InputError(Exception):
-    """Something that the user can mend, in one line."""
+    """An error in the user's input, described in one line."""
 
 
 @contextlib.contextmanager

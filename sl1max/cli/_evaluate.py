@@ -48,7 +48,7 @@ def run(args):
 
 
 def measure(model: Model, examples: Examples, name):
-    """Error and so on of a model on labelled examples."""
+    """Compute error, log loss and other metrics of a model on labelled examples."""
     truth, unseen, n_unseen = match_known_labels(model.classes, examples, name)
     errors = log_loss = n_hits = n_given = 0.0
     start = 0
@@ -74,7 +74,7 @@ def measure(model: Model, examples: Examples, name):
 
 
 def match_known_labels(classes, examples, name):
-    """As `match_labels`; labels that the model has not seen are warned of."""
+    """Like `match_labels`, with a warning for labels that the model does not have."""
     truth, unseen, n_unseen = match_labels(classes, examples, name)
     if unseen:
         shown = ", ".join(map(str, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
@@ -83,7 +83,7 @@ def match_known_labels(classes, examples, name):
 
 
 def match_labels(classes, examples, name):
-    """Indicator of the model's classes; the labels that it does not have; and how often these occur."""
+    """Return an indicator of the model's classes, the labels that it does not have, and their counts."""
     if examples.columns is None:
         labels, codes = np.unique(examples.y, return_inverse=True)
         indptr = np.arange(len(codes) + 1)
@@ -104,7 +104,7 @@ def match_labels(classes, examples, name):
 
 
 def chunks(model, X):
-    """The rows of X in pieces whose predictions fit in memory."""
+    """Yield the rows of X in pieces whose predictions fit in memory."""
     step = max(1, CELLS_AT_ONCE // model.n_classes)
     for start in range(0, X.shape[0], step):
         yield X[start : start + step]

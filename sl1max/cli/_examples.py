@@ -1,4 +1,4 @@
-"""Data files, models and lists of names that commands read."""
+"""Reading of data files, models and lists of names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Examples:
         return self.X.shape[0] if self.texts is None else len(self.texts)
 
     def take(self, rows):
-        """Some of the examples, and of an indicator's columns those that they have."""
+        """Select examples, and the columns of an indicator that occur in them."""
         X = None if self.X is None else self.X[rows]
         texts = None if self.texts is None else [self.texts[i] for i in rows]
         if self.columns is None:
@@ -47,7 +47,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Where the texts and labels are in files of texts."""
+    """Location of texts and labels in text files."""
 
     text_column: str = "text"
     label_column: str = "label"
@@ -67,7 +67,7 @@ def is_texts(path, args) -> bool:
 
 
 def first_feature(model: Model, zero_based=False) -> int:
-    """The number of the first feature in svmlight files for a model."""
+    """Return the number of the first feature in svmlight files of a model."""
     source = model.source or {}
     return 0 if zero_based or (source.get("kind") == "svmlight" and source.get("first_feature") == 0) else 1
 
@@ -85,7 +85,7 @@ def read_training_set(args) -> Examples:
 
 
 def read_labelled(model: Model, args) -> Examples:
-    """Labelled examples for a model, as they are given to ``evaluate`` and ``report``."""
+    """Read labelled examples for a model, for ``evaluate`` and ``report``."""
     if reads_texts(model):
         examples = read_text_examples(args.data, text_options(args, model.source["text_column"]))
         return replace(examples, X=transform(model, examples.texts))
@@ -110,13 +110,13 @@ def has_text_labels(model: Model) -> bool:
 
 
 def labels_kind(examples: Examples) -> str:
-    """The kind of labels that further files must have: numbers or text."""
+    """Return the kind of labels that other files must have: numbers or text."""
     labels = examples.y if examples.columns is None else examples.columns
     return "text" if labels.dtype.kind in "UTO" else "number"
 
 
 def read_text_examples(path, options: TextOptions, label_sets=False, with_y=True) -> Examples:
-    """Examples of a file of texts, not yet vectorised."""
+    """Read examples of a text file, not yet vectorised."""
     form = options.format or text_format(path)
     if path == STREAM and form is None:
         if with_y:
@@ -142,7 +142,7 @@ def read_text_examples(path, options: TextOptions, label_sets=False, with_y=True
 
 
 def transform(model: Model, texts) -> sparse.csr_array:
-    """The features of texts for a model that was trained on texts."""
+    """Convert texts to features for a model that was trained on texts."""
     try:
         return sparse.csr_array(get_vectorizer(model).transform(texts), dtype=np.float64)
     except (ImportError, ValueError) as error:
@@ -183,7 +183,7 @@ def read_examples(
 
 
 def read_rows(model: Model, args) -> Iterator[sparse.csr_array]:
-    """The examples of a file in pieces, for predictions; a svmlight file is never in memory as a whole."""
+    """Yield the examples of a file in pieces, so that a svmlight file is never in memory as a whole."""
     path = args.data
     if reads_texts(model):
         texts = read_text_examples(path, text_options(args, model.source["text_column"]), with_y=False).texts
@@ -236,7 +236,7 @@ def _tidy(y, columns):
 
 
 def _whole_numbers(labels):
-    """Floating-point labels that are whole numbers as integers."""
+    """Convert floating-point labels that are whole numbers to integers."""
     if labels.dtype.kind != "f" or not (np.abs(labels) < 2**53).all() or (labels % 1).any():
         return labels
     return labels.astype(np.int64)

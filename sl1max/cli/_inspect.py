@@ -1,4 +1,4 @@
-"""``sl1max inspect``: show what a model has learnt."""
+"""``sl1max inspect``: show the weights and properties of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sl1max.cli._examples import load_model, read_names
 from sl1max.cli._results import describe, print_report, records
 from sl1max.model._explain import Table, class_number, top_features
 
-SUMMARY = "show what a model has learnt"
+SUMMARY = "show the weights and properties of a model"
 EXAMPLES = """\
 Features without names are numbered as in the file that the model was trained on: from 1 in svmlight files
 (with --zero-based from 0); from 0, as columns are, in .npz files and in models that Python made.
@@ -25,10 +25,14 @@ examples:
 def add_arguments(command):
     command.add_argument("model", metavar="MODEL", help="file that train wrote")
     command.add_argument(
-        "--class", dest="labels", action="append", metavar="LABEL", help="list the top features of this class"
+        "--class",
+        dest="labels",
+        action="append",
+        metavar="LABEL",
+        help="list the largest weights of this class",
     )
-    command.add_argument("--top", type=positive, default=10, metavar="N", help="how many to list (10)")
-    command.add_argument("--feature-names", metavar="FILE", help="a name for each feature, one in a line")
+    command.add_argument("--top", type=positive, default=10, metavar="N", help="number of features to list (10)")
+    command.add_argument("--feature-names", metavar="FILE", help="names of the features, one per line")
     command.add_argument("--zero-based", action="store_true", help="number the features from 0")
     add_json(command)
 
@@ -58,7 +62,7 @@ def run(args):
 
 
 def feature_names(model, args):
-    """Names of the features; or their numbers, as they are in the files, and the first of these."""
+    """Names of the features, or their numbers as in the data files, and the first number."""
     if args.feature_names is not None:
         return read_names(args.feature_names, model.n_features), None
     if model.feature_names is not None:
@@ -68,7 +72,7 @@ def feature_names(model, args):
 
 
 def _overview(model, names):
-    """A line for each class: its share, the number of its weights, and the greatest, first those that speak for it."""
+    """One line per class: its share, the number of its weights, and the largest weights, positive ones first."""
     sizes = np.diff(model.weights.indptr)
     first = []
     for label in model.classes.tolist():

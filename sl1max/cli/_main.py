@@ -1,6 +1,6 @@
 """The command ``sl1max``.
 
-What the user can mend is said in one line on stderr, with the exit code `BAD_INPUT`; a traceback is a bug.
+Errors in the user's input are printed as one line on stderr, with exit code `BAD_INPUT`. A traceback is a bug.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMANDS = {
 }
 
 EXAMPLES = """\
-The model comes first in every command, then the data, then what is written besides.
+Every command takes the model first, then the data, then further output files.
 
 examples:
   sl1max train model.sl1max train.svm
@@ -109,7 +109,7 @@ def _complain(message):
 
 @contextlib.contextmanager
 def one_line_warnings():
-    """Show warnings as one line on stderr, without the place in our code."""
+    """Print warnings as one line on stderr, without the source location."""
 
     def show(message, category, filename, lineno, file=None, line=None):
         print("sl1max: warning:", message, file=sys.stderr)
@@ -121,7 +121,7 @@ def one_line_warnings():
 
 
 def make_parser():
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="sl1max",
         description="L1-regularised maximum-entropy classifiers on sparse data.",

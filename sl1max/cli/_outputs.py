@@ -1,4 +1,4 @@
-"""Checks before a command writes a file: it is none that the command reads, and none of another kind."""
+"""Checks before a command writes a file: it is neither an input file nor a file of another kind."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def is_html(head: bytes) -> bool:
 
 
 def is_figure(ending: str) -> Callable[[bytes], bool]:
-    """A test for figures of a format."""
+    """Return a test for figures of a format."""
     return lambda head: head.startswith(FIGURES.get(ending.lower().removeprefix("."), (b"\x89PNG",)))
 
 
 def is_prediction(labels: Iterable) -> Callable[[bytes], bool]:
-    """A test for what ``sl1max predict`` writes with a model of these labels."""
+    """Return a test for the output of ``sl1max predict`` with these labels."""
     labels = {str(label) for label in labels}
 
     def fits(line):

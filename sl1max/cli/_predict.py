@@ -19,7 +19,7 @@ EXAMPLES = (
     """\
 output: a line for each example: its label; for a model of label sets the labels with a probability above one
 half, separated by commas, or nothing. --top K: "label:probability" of the K most likely. --proba: a line
-of labels, then the probabilities of all classes, separated by tabs. Labels in the data are not looked at.
+of labels, then write the probabilities of all classes, separated by tabs. Labels in the data are not looked at.
 
 examples:
   sl1max predict model.sl1max new.svm --output labels.txt
@@ -36,12 +36,12 @@ def add_arguments(command):
     command.add_argument("model", metavar="MODEL", help="file that train wrote")
     command.add_argument("data", metavar="DATA", help="examples: svmlight, .npz or texts; - is standard input")
     add_data_options(command, with_labels=False)
-    command.add_argument("--output", metavar="FILE", help="file to write instead of standard output")
+    command.add_argument("--output", metavar="FILE", help="output file, instead of standard output")
     what = command.add_mutually_exclusive_group()
-    what.add_argument("--top", type=positive, metavar="K", help="the K most likely classes")
-    what.add_argument("--proba", action="store_true", help="the probabilities of all classes")
+    what.add_argument("--top", type=positive, metavar="K", help="write the K most likely classes")
+    what.add_argument("--proba", action="store_true", help="write the probabilities of all classes")
     add_force(command)
-    command.add_argument("--json", action="store_true", help="a JSON object for each example")
+    command.add_argument("--json", action="store_true", help="write one JSON object per example")
 
 
 def run(args):
@@ -74,7 +74,7 @@ def prediction_lines(model, pieces, *, top, proba, as_json):
         separator = "\t" if proba else "," if sets and top is None else "\n"
         for label in map(str, labels):
             if separator in label or len(label.splitlines()) > 1:
-                raise InputError(f"the label {label!a} holds what separates labels or lines: use --json")
+                raise InputError(f"the label {label!a} contains a separator of labels or lines: use --json")
     if proba and not as_json:
         yield "\t".join(map(str, labels))
     for rows in (rows for X in pieces for rows in chunks(model, X)):

@@ -33,8 +33,8 @@ def add_arguments(command):
     )
     command.add_argument("output", metavar="OUTPUT", help="file to write, e.g. report.html")
     add_data_options(command)
-    command.add_argument("--feature-names", metavar="FILE", help="a name for each feature, one in a line")
-    command.add_argument("--title", default="Model report", help="of the page (Model report)")
+    command.add_argument("--feature-names", metavar="FILE", help="names of the features, one per line")
+    command.add_argument("--title", default="Model report", help="title of the page (Model report)")
     add_force(command)
 
 
@@ -60,11 +60,11 @@ def run(args):
 
 
 def read_truth(model, args):
-    """The examples, and their labels in the form that the model was trained on."""
+    """Return the examples, with labels in the form of the training set."""
     examples = read_labelled(model, args)
     truth, *_ = match_known_labels(model.classes, examples, args.data)
     if model.trained_on_indicator:
         return examples.X, truth
     if examples.columns is not None:
-        raise InputError(f"{args.data}: its examples have sets of labels, those of the model one each")
+        raise InputError(f"{args.data}: its examples have sets of labels, but the model has one label per example")
     return examples.X, examples.y

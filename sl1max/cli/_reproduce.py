@@ -1,4 +1,4 @@
-"""``sl1max reproduce``: train the models of the paper and print its tables."""
+"""``sl1max reproduce``: repeat the experiments of the paper and print its tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sl1max.cli._outputs import check_distinct, check_output, is_figure, is_mark
 from sl1max.exceptions import CheckpointError
 from sl1max.reproduction import _reproduce as paper
 
-SUMMARY = "train the models of the paper and print its tables"
+SUMMARY = "repeat the experiments of the paper and print its tables"
 EXAMPLES = """\
 output: Table 3 of the paper, the errors of AdaBoost, linear SVMs and the five models, with the paper's figure
 beside ours; and Table 4, weights and training times for two strengths of the regularisation. AdaBoost and the
@@ -35,31 +35,31 @@ REPRODUCED_BETAS = (0.5, 0.9)
 
 
 def add_arguments(command):
-    command.add_argument("data", choices=(*DATA_SETS, "all"), help="data set: a column of the table, or all")
+    command.add_argument("data", choices=(*DATA_SETS, "all"), help="data set, or all")
     command.add_argument(
         "--tokenisation", choices=("zones", "unigram", "pairs"), default="zones",
-        help="of Reuters: stems, those of title and first paragraph marked; stems; words and pairs (zones)",
+        help="features of Reuters: stems with marks for title and first paragraph; stems; words and pairs (zones)",
     )  # fmt: skip
     command.add_argument(
         "--only", action="append", choices=REPRODUCED, metavar="ROW",
-        help=f"train one row of the table, and others if given again: {', '.join(REPRODUCED)}",
+        help=f"train one row of the table; may be repeated: {', '.join(REPRODUCED)}",
     )  # fmt: skip
     command.add_argument(
         "--beta", action="append", type=float, choices=REPRODUCED_BETAS,
-        help="train at one of the two betas of Table 4; Table 3 is at 0.5",
+        help="train with one of the two betas of Table 4 (Table 3 has 0.5)",
     )  # fmt: skip
-    command.add_argument("--every", type=positive, default=1, metavar="N", help="take one of N examples, as a trial")
+    command.add_argument("--every", type=positive, default=1, metavar="N", help="use one in N examples, for a trial")
     command.add_argument(
         "--keep", metavar="FOLDER",
-        help="keep there what is finished and what is not; a run with the same folder goes on from it and prints all",
+        help="store results there; a run with the same folder continues and prints all results",
     )  # fmt: skip
-    command.add_argument("--report", action="store_true", help="train nothing, print what the folder of --keep has")
-    command.add_argument("--tol", type=float, default=1e-4, help="relative duality gap to reach (1e-4)")
-    command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
-    command.add_argument("--progress", action="store_true", help="progress in a file, too: a line a minute on stderr")
-    command.add_argument("--markdown", metavar="FILE", help="write the tables as Markdown, too")
-    command.add_argument("--plot", metavar="FILE", help="draw the errors, e.g. as .png; needs matplotlib")
-    command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
+    command.add_argument("--report", action="store_true", help="print the results in --keep without training")
+    command.add_argument("--tol", type=float, default=1e-4, help="relative duality gap at which training stops (1e-4)")
+    command.add_argument("--jobs", type=int, metavar="N", help="number of threads; -1: number of processors")
+    command.add_argument("--progress", action="store_true", help="print progress to files too: one line per minute")
+    command.add_argument("--markdown", metavar="FILE", help="also write the tables as Markdown")
+    command.add_argument("--plot", metavar="FILE", help="plot the errors, e.g. as .png; needs matplotlib")
+    command.add_argument("--quiet", action="store_true", help="print no progress, even on a terminal")
     add_force(command)
     add_json(command)
 
@@ -100,7 +100,7 @@ def run(args):
 
 
 def check_reproduce(args):
-    """Refuse before anything is trained what would fail after it."""
+    """Detect errors before training that would occur after it."""
     check_numbers(args, ("jobs", "tol"))
     with as_input_errors():
         check_distinct(args.markdown, args.plot)
@@ -117,7 +117,7 @@ def check_reproduce(args):
 
 
 def check_figure(path):
-    """Whether matplotlib is there and can draw such a file."""
+    """Check that matplotlib is installed and can write the format."""
     if importlib.util.find_spec("matplotlib") is None:
         raise InputError("--plot needs matplotlib: pip install sl1max[plot]")
     from matplotlib.backend_bases import FigureCanvasBase

@@ -1,4 +1,4 @@
-"""What commands print: models and measures in numbers and words."""
+"""Output of the commands: models and metrics as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sl1max.model._model import Model
 
 
 def describe(model: Model):
-    """The model in plain numbers and words."""
+    """Describe a model by numbers and strings."""
     return {
         "distribution": model.distribution,
         "label_mode": model.label_mode,
@@ -30,7 +30,7 @@ def describe(model: Model):
 
 
 def print_report(report, as_json):
-    """JSON on one line, infinities being null; or a line ``name: value`` for each entry."""
+    """Print JSON on one line, with null for infinities, or one line ``name: value`` per entry."""
     if as_json:
         print(json.dumps(finite(report)))
         return

@@ -50,16 +50,16 @@ examples:
   sl1max train model.sl1max train.svm --distribution joint --beta 0.3 --jobs 4
   sl1max train model.sl1max train.svm --C 1                      (as in scikit-learn)
   sl1max train model.sl1max X.npz --labels y.npy --holdout 0.2 --seed 1
-  sl1max train model.sl1max train.svm --checkpoint train.ckpt        (again after a crash: it goes on)
+  sl1max train model.sl1max train.svm --checkpoint train.ckpt        (the same again after a crash continues)
   sl1max train model.sl1max train.svm --cv --jobs 2                  (beta by cross-validation)
   sl1max train model.sl1max train.svm --class-weight balanced
   sl1max train news.sl1max news.csv --text-column body --label-column topic --vectorizer tfidf --ngrams 2
   zcat train.svm.gz | sl1max train model.sl1max -
   sl1max train model.sl1max train.svm --learner adaboost --n-estimators 200
-  sl1max train model.sl1max train.svm --learner auto --jobs 4        (the best of all, and what was tried)
+  sl1max train model.sl1max train.svm --learner auto --jobs 4        (the best learner, with all results)
   sl1max train model.sl1max train.svm --learner auto --validation dev.svm
 
-The scores of a linear SVM (--learner svm) are margins: what predict makes of them are no probabilities.
+A linear SVM (--learner svm) has margins as scores; they are not probabilities.
 
 """
     + DATA_HELP
@@ -68,7 +68,7 @@ The scores of a linear SVM (--learner svm) are margins: what predict makes of th
 CHOICES = {
     "distribution": ("conditional", "what is modelled: p(c|x), p(x, c) or p(x|c)"),
     "label_mode": (
-        "auto", "one class for each example, or a yes-or-no question for each class; auto: by the labels",
+        "auto", "one class per example, or a binary problem per class; auto: depends on the labels",
     ),
     "beta_rule": ("deviation", "scale beta by standard deviations / sqrt(m), or by 1 / m"),
     "multilabel_weighting": ("duplicate", "exclusive classes: an example with K labels counts K times, or once"),
@@ -108,33 +108,37 @@ VECTORIZERS = {
 
 
 def add_arguments(command):
-    command.add_argument("model", metavar="MODEL", help="file to write, replaced when training is over")
+    command.add_argument("model", metavar="MODEL", help="file to write; replaced when training has finished")
     command.add_argument("data", metavar="DATA", help="training set: svmlight, .npz or texts; - is standard input")
     add_data_options(command)
     command.add_argument(
-        "--label-sets", action="store_true", help="read labels as sets even if every example has just one"
+        "--label-sets", action="store_true", help="read labels as sets even if every example has one label"
     )
     command.add_argument(
-        "--n-features", type=int, metavar="N", help="number of features, if the file does not show all"
+        "--n-features", type=int, metavar="N", help="number of features, if the file does not contain the last ones"
     )
-    command.add_argument("--text", action="store_true", help="DATA holds texts, also if its name does not say so (CSV)")
+    command.add_argument("--text", action="store_true", help="DATA contains texts, whatever its name (CSV)")
     command.add_argument(
         "--vectorizer", choices=tuple(VECTORIZERS), default="binary",
-        help="texts: features are presences of words, their counts or tf-idf (binary)",
+        help="texts: features are the presence of words, counts or tf-idf (binary)",
     )  # fmt: skip
     command.add_argument(
         "--ngrams", type=positive, default=1, metavar="N", help="texts: sequences of up to N words (1)"
     )
     command.add_argument(
-        "--min-df", type=positive, default=1, metavar="N", help="texts: leave out words of fewer than N texts (1)"
+        "--min-df",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="texts: leave out words in fewer than N texts (1)",
     )
     command.add_argument(
         "--class-weight", action="append", metavar="LABEL=WEIGHT",
-        help='weight of the examples of a class, again for others; or "balanced", one over the size of the class',
+        help='weight of the examples of a class, may be repeated; or "balanced": one over the class size',
     )  # fmt: skip
     command.add_argument(
         "--learner", choices=("maxent", *LEARNER_OPTIONS), default="maxent",
-        help="maximum entropy, AdaBoost, linear SVM, or the best of all on held-out examples (maxent)",
+        help="maximum entropy, AdaBoost, linear SVM, or the best of them on held-out examples (maxent)",
     )  # fmt: skip
     command.add_argument("--n-estimators", type=positive, metavar="N", help="adaboost: rounds (500)")
     command.add_argument("--loss", choices=("logistic", "exponential"), help="adaboost: loss (logistic)")
@@ -142,16 +146,14 @@ def add_arguments(command):
         "--folds", type=int, metavar="N", help=f"--cv, auto: folds of the cross-validation ({DEFAULT_FOLDS})"
     )
     command.add_argument("--cv", action="store_true", help="choose beta by cross-validation; needs scikit-learn")
-    command.add_argument("--betas", type=int, metavar="N", help=f"--cv: how many betas to try ({DEFAULT_BETAS})")
+    command.add_argument("--betas", type=int, metavar="N", help=f"--cv: number of betas ({DEFAULT_BETAS})")
     command.add_argument(
         "--one-standard-error", action="store_true",
         help="--cv: the largest beta within one standard error of the best score, not the best one",
     )  # fmt: skip
     command.add_argument("--scoring", metavar="NAME", help="--cv: scorer of scikit-learn, e.g. neg_log_loss (accuracy)")
-    command.add_argument(
-        "--validation", metavar="FILE", help="auto: examples to choose with, in place of cross-validation"
-    )
-    command.add_argument("--validation-labels", metavar="FILE", help="auto: labels of a .npz of --validation")
+    command.add_argument("--validation", metavar="FILE", help="auto: validation examples, instead of cross-validation")
+    command.add_argument("--validation-labels", metavar="FILE", help="auto: labels for a .npz of --validation")
     command.add_argument("--beta", type=float, help="strength of the regularisation (0.5)")
     command.add_argument(
         "--C", type=float,
@@ -159,24 +161,22 @@ def add_arguments(command):
     )  # fmt: skip
     for name, (default, meaning) in CHOICES.items():
         command.add_argument(option_of(name), choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
-    command.add_argument("--no-intercept", action="store_true", help="no unpenalised constant for each class")
+    command.add_argument("--no-intercept", action="store_true", help="fit no intercepts")
     command.add_argument(
-        "--tol", type=float, default=MAXENT_DEFAULTS["tol"], help="relative duality gap to reach (1e-4)"
+        "--tol", type=float, default=MAXENT_DEFAULTS["tol"], help="relative duality gap at which training stops (1e-4)"
     )
-    command.add_argument("--max-iter", type=int, metavar="N", help="most iterations for each problem")
-    command.add_argument("--max-time", type=float, metavar="S", help="seconds that training may take")
-    command.add_argument("--jobs", type=int, metavar="N", help="threads; -1: as many as there are processors")
+    command.add_argument("--max-iter", type=int, metavar="N", help="maximum number of iterations per problem")
+    command.add_argument("--max-time", type=float, metavar="S", help="limit on the training time in seconds")
+    command.add_argument("--jobs", type=int, metavar="N", help="number of threads; -1: number of processors")
     command.add_argument(
-        "--holdout", type=float, metavar="SHARE", help="keep this share of the examples apart to test on"
+        "--holdout", type=float, metavar="SHARE", help="hold out this share of the examples for testing"
     )
-    command.add_argument("--seed", type=int, default=0, help="of the choice that --holdout makes (0)")
+    command.add_argument("--seed", type=int, default=0, help="random seed of --holdout (0)")
     command.add_argument(
-        "--checkpoint", metavar="FILE", help="keep finished classes there; if it exists, go on from it"
+        "--checkpoint", metavar="FILE", help="store finished classes there; continue from it if it exists"
     )
-    command.add_argument(
-        "--save-interrupted", action="store_true", help="on Ctrl-C, save the model as far as it has come"
-    )
-    command.add_argument("--quiet", action="store_true", help="no progress, even on a terminal")
+    command.add_argument("--save-interrupted", action="store_true", help="on Ctrl-C, save the model trained so far")
+    command.add_argument("--quiet", action="store_true", help="print no progress, even on a terminal")
     add_force(command)
     add_json(command)
 
@@ -223,7 +223,7 @@ def run(args):
 
 
 def check_train_outputs(args):
-    """Refuse before training what would fail after it."""
+    """Detect errors before training that would occur after it."""
     if args.model == STREAM:
         raise InputError("a model cannot be written to standard output: name a file")
     if os.path.exists(args.model) and args.data != STREAM and not os.path.exists(args.data):
@@ -235,7 +235,7 @@ def check_train_outputs(args):
 
 
 def check_learner_options(args):
-    """Refuse options of learners other than the one asked for."""
+    """Refuse options of other learners."""
     defaults = {"maxent": MAXENT_DEFAULTS} | {
         learner: dict.fromkeys(options) for learner, options in LEARNER_OPTIONS.items()
     }
@@ -246,36 +246,38 @@ def check_learner_options(args):
         if args.learner not in learners:
             raise InputError(f"{option_of(name)} is for --learner {' or '.join(learners)}, not {args.learner}")
     if args.beta is not None and args.C is not None:
-        raise InputError("--beta and --C are two names of one strength, beta = 1/C: give one of them")
+        raise InputError("--beta and --C set the same penalty (beta = 1/C): give one of them")
     cv = [name for name in OF_CV if getattr(args, name) != MAXENT_DEFAULTS[name]]
     if args.learner == "maxent" and cv and not args.cv:
         raise InputError(f"{option_of(cv[0])} needs --cv")
     for name in NOT_WITH_CV:
         if args.cv and getattr(args, name) != MAXENT_DEFAULTS[name]:
-            raise InputError(f"--cv chooses beta and trains many models: {option_of(name)} is not for it")
+            raise InputError(f"{option_of(name)} cannot be used with --cv, which chooses beta and trains many models")
     if args.validation is not None and args.folds is not None:
-        raise InputError("--folds is for cross-validation, which --validation takes the place of")
+        raise InputError("--folds is for cross-validation and cannot be used with --validation")
 
 
 def hold_out(args, examples):
-    """The examples to test on, drawn at random, and the others."""
+    """Return a random sample for testing, and the other examples."""
     order = np.random.default_rng(args.seed).permutation(len(examples))
     n_apart = max(1, round(args.holdout * len(examples)))
     if n_apart == len(examples):
-        raise InputError(f"--holdout {args.holdout:g} leaves none of the {n_apart} examples of {args.data} to train on")
+        raise InputError(
+            f"--holdout {args.holdout:g} leaves none of the {n_apart} examples of {args.data} for training"
+        )
     return examples.take(np.sort(order[:n_apart])), examples.take(np.sort(order[n_apart:]))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen by cross-validation or on validation examples, and all that was tried."""
+    """The result of cross-validation or validation, with all candidates."""
 
     chosen: dict[str, Any]
     tried: Table
 
 
 def vectorize(args, examples):
-    """The vectoriser of scikit-learn that the options ask for, fitted, and the examples with features."""
+    """Return the fitted vectoriser of scikit-learn, and the examples with features."""
     try:
         from sklearn.feature_extraction import text
     except ImportError as error:
@@ -313,7 +315,7 @@ def class_weights(args, examples):
 
 
 def learn(args, examples, vectorizer=None):
-    """The model that the options ask for and, if it was to be chosen, the `Choice`."""
+    """Train the model and return it, with the `Choice` if one was made."""
     sample_weight = class_weights(args, examples)
     shared = {
         "fit_intercept": not args.no_intercept,
@@ -349,7 +351,7 @@ def learn(args, examples, vectorizer=None):
 
 
 def cross_validate(args, examples, options, sample_weight):
-    """The model whose beta cross-validation chose, and the `Choice`."""
+    """Choose beta by cross-validation; return the model and the `Choice`."""
     check_folds(args, examples)
     given = {} if args.betas is None else {"betas": args.betas}
     selection = "one_standard_error" if args.one_standard_error else "best"
@@ -375,7 +377,7 @@ def cross_validate(args, examples, options, sample_weight):
 
 
 def check_folds(args, examples):
-    """Whether there are as many examples as folds: of some class, where examples have one each."""
+    """Check that there are as many examples as folds: of some class, if examples have one label each."""
     n_folds, sets = args.folds or DEFAULT_FOLDS, examples.columns is not None
     option = f"--folds {n_folds}"
     labels, sizes = ([], np.array([len(examples)])) if sets else np.unique(examples.y, return_counts=True)
@@ -389,7 +391,7 @@ def check_folds(args, examples):
 
 
 def read_validation(args, examples, vectorizer):
-    """X and y of the examples to choose with, in the form of the training set."""
+    """Read X and y of the validation examples, in the form of the training set."""
     name, sets = args.validation, examples.columns is not None
     if vectorizer is not None:
         held = read_text_examples(name, text_options(args), sets)
@@ -400,13 +402,13 @@ def read_validation(args, examples, vectorizer):
             n_features=examples.X.shape[1], kind=labels_kind(examples),
         )  # fmt: skip
     if held.columns is not None and not sets:
-        raise InputError(f"{name}: its examples have sets of labels, those of {args.data} one each")
+        raise InputError(f"{name}: its examples have sets of labels, but those of {args.data} have one label each")
     truth, *_ = match_known_labels(examples.columns if sets else np.unique(examples.y), held, name)
     return held.X, truth if sets else held.y
 
 
 def fit_or_part(examples, options):
-    """The model; without the classes that failed, if some did, which is said."""
+    """Train the model; if classes fail, report them and return the model of the others."""
     try:
         return sl1max.fit(examples.X, examples.y, **options)
     except CheckpointError as error:

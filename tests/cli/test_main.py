@@ -131,7 +131,7 @@ def test_options_reach_fit(files, capsys):
     report = run_json(capsys, "train", "again.sl1max", "train.svm", "--C", "4")
     assert (report["beta"], report["beta_rule"]) == (0.25, "count")
     args = ["train", "m.sl1max", "train.svm", "--C", "4", "--beta", "0.25"]
-    check_complaint(capsys, *args, says="--beta and --C are two names of one strength, beta = 1/C: give one of them")
+    check_complaint(capsys, *args, says="--beta and --C set the same penalty (beta = 1/C): give one of them")
 
 
 def test_holdout_is_chosen_by_the_seed(files, capsys):
