@@ -11,6 +11,7 @@ from sl1max.exceptions import (
     FitMemoryError,
     InfeasibleMomentsError,
     ModelFileError,
+    ThreadStartError,
 )
 from sl1max.model._model import Model
 from sl1max.training._fit import fit
@@ -57,6 +58,7 @@ __all__ = [
     "Problem",
     "Solver",
     "Table",
+    "ThreadStartError",
     "constraints",
     "fit",
     "fit_moments",

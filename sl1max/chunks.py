@@ -1,8 +1,8 @@
-"""Matrices larger than memory: made from pieces, kept in files, and mapped into memory where they are needed.
+"""Matrices larger than memory: written to files in pieces and mapped into memory.
 
 A stored matrix is a folder with the arrays of a CSR or CSC matrix, indptr.npy, indices.npy and data.npy, and its shape
 in matrix.json. `sl1max.fit` reads stored columns, and predictions stored rows, without a copy; worker processes that
-see the folder map it themselves, and are not sent its content.
+can open the folder map it themselves and do not receive its content.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ def store_columns(
     *,
     n_features: int | None = None,
 ) -> sparse.csc_array:
-    """Put a matrix that comes in pieces of rows into files, column by column, as `sl1max.fit` wants it.
+    """Store a matrix, given in pieces of rows, by columns in files for `sl1max.fit`.
 
-    Two passes are made over the pieces: one counts, one fills.
+    The pieces are read twice: to count the entries and to store them.
 
     Parameters
     ----------
     pieces : iterable of arrays or sparse matrices, or function that returns one
-        The rows, from the first to the last; a function, if they can be gone through only once each time. One matrix
-        will do, too.
+        The rows, from first to last. Use a function that returns a new iterator if they can be iterated only once. A
+        single matrix is accepted too.
     folder : str or path-like
-        Made if it does not exist; a matrix in it is replaced, once the new one is complete.
+        Created if it does not exist. A matrix in it is replaced when the new one is complete.
     n_features : int, optional
-        Number of columns, if no piece shows all.
+        Number of columns, if no piece has all of them.
 
     Returns
     -------
     csc_array
-        The matrix, mapped into memory, read-only. Where all entries are ones they are kept as bytes.
+        The matrix, mapped into memory, read-only. If all entries are ones, they are stored as bytes.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def store_rows(
     *,
     n_features: int | None = None,
 ) -> sparse.csr_array:
-    """Put a matrix that comes in pieces of rows into files, row by row, for predictions.
+    """Store a matrix, given in pieces of rows, by rows in files for predictions.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def store_rows(
 
 
 def open_matrix(folder: str | os.PathLike[str]) -> sparse.csr_array | sparse.csc_array:
-    """A stored matrix, mapped into memory, read-only.
+    """Open a stored matrix, mapped into memory, read-only.
 
     Raises
     ------
     ValueError
-        The folder has no stored matrix, or not a whole one.
+        The folder has no complete stored matrix.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def open_matrix(folder: str | os.PathLike[str]) -> sparse.csr_array | sparse.csc
 
 
 def row_pieces(X: Matrix, n_rows: int = 1 << 16) -> Iterator[Matrix]:
-    """The rows of a matrix, so many at a time.
+    """Yield the rows of a matrix in pieces.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _open_pieces(pieces):
 
 @dataclass(frozen=True)
 class _Count:
-    """Sizes of a matrix, and how many entries each column has."""
+    """Shape of a matrix and number of entries of each column."""
 
     shape: tuple[int, int]
     in_column: np.ndarray
@@ -206,7 +206,7 @@ class _Count:
 
 @contextlib.contextmanager
 def _stored(folder, kind, count):
-    """Arrays of a matrix in files of their full size, to be filled.
+    """Create the arrays of a matrix in files, to be filled.
 
     They replace those in the folder once the context is left without an error.
     """
@@ -229,15 +229,17 @@ def _stored(folder, kind, count):
             _, array = arrays.__dict__.popitem()
             if len(array):
                 array.flush()
-            del array  # Windows renames files that nobody maps
-        # The arrays are replaced one by one: until all are, there is no matrix.
+            del array  # Windows cannot rename mapped files
+        # The arrays are replaced one by one; until all are replaced, the folder has no matrix.
         (folder / "matrix.json").unlink(missing_ok=True)
     with atomic_write(folder / "matrix.json") as stream:
         stream.write(json.dumps({"format": kind, "shape": [int(size) for size in count.shape]}).encode())
 
 
 def _map_array(stream, dtype, size):
-    """An array in a new file, all of which is on the disk: writing to a map that is not would end the process."""
+    """Create an array in a new file and reserve its disk space.
+
+    Without reserved space, writing to the map could kill the process."""
     if not size:
         write_array(stream, np.empty(0, dtype))
         return np.empty(0, dtype)

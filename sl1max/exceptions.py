@@ -2,7 +2,7 @@
 
 
 class ConvergenceWarning(UserWarning):
-    """The duality gap stayed above its target: the model is the best found, not a certified optimum."""
+    """The duality gap is above its target: the model is the best one found, but not certified as optimal."""
 
 
 class ModelFileError(ValueError):
@@ -10,22 +10,22 @@ class ModelFileError(ValueError):
 
 
 class InfeasibleMomentsError(ValueError):
-    """No distribution over the sample space has the means that were asked for, within their intervals."""
+    """No distribution over the sample space has the given means within their intervals."""
 
 
 class CheckpointError(ValueError):
-    """A file is not a checkpoint, or one of another fit, or in use."""
+    """A file is not a checkpoint, belongs to another fit, or is in use."""
 
 
 class FitError(RuntimeError):
-    """Some classes could not be trained; the others have been.
+    """Some classes could not be trained; the others were trained.
 
     Attributes
     ----------
     failed : dict
-        Why, by class label; the key is None where all classes are trained together.
+        The reason for each class label; the key is None if all classes are trained together.
     model : Model or None
-        All that was trained. Classes that failed are never predicted. None if there is nothing.
+        The model of the trained classes; failed classes are never predicted. None if no class was trained.
     """
 
     def __init__(self, message, failed, model):
@@ -38,8 +38,8 @@ class FitError(RuntimeError):
 
 
 class FitMemoryError(FitError, MemoryError):
-    """Memory ran out for some classes; the others have been trained."""
+    """Memory was insufficient for some classes; the others were trained."""
 
 
 class ThreadStartError(RuntimeError):
-    """The system does not let as many threads start as ``n_jobs`` asks for."""
+    """The system cannot start ``n_jobs`` threads."""

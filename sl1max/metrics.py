@@ -1,15 +1,15 @@
 """Error, F-measure, ranking and rejection measures on a score matrix.
 
 Every function takes the truth and an ``(n_samples, n_classes)`` matrix of scores, higher meaning more likely.
-Only the order of the scores matters, so log-probabilities, log-odds and probabilities serve alike. The truth
+Only the order of the scores matters, so log-probabilities, log-odds and probabilities give the same result. The truth
 is either
 
 * a vector of class codes ``0 .. n_classes - 1``, where ``-1`` marks an example that has none of the classes;
-* a vector of labels, together with ``labels=``, the label of each column of ``scores``. A label that is not
-  among them is, again, none of the classes;
+* a vector of labels, together with ``labels=``, the label of each column of ``scores``. A label that is not among them
+counts as none of the classes;
 * an ``(n_samples, n_classes)`` indicator matrix, dense or sparse: any number of classes per example.
 
-Micro-averaged measures compare all cells of the score matrix with one another. Rank joint and
+Micro-averaged measures compare the scores of all pairs of example and class. Rank joint and
 class-conditional models by the log of p(x, c), and conditional models by the log posterior.
 """
 
@@ -50,7 +50,7 @@ def top_class_error(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | Non
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -82,7 +82,7 @@ def optimal_f_measure(
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
     return_threshold : bool, default=False
@@ -103,8 +103,7 @@ def optimal_f_measure(
     """
     truth, scores = _check_inputs(y_true, scores, labels)
     relevant = np.sort(_relevant_scores(truth, scores, "the F-measure"))
-    # F rises only where a relevant cell comes in, so the scores of the relevant cells are all the thresholds
-    # needed.
+    # F increases only when a relevant cell is added, so only the scores of relevant cells are needed as thresholds.
     n_predicted = scores.size - np.searchsorted(np.sort(scores, axis=None), relevant, side="left")
     n_hits = len(relevant) - np.searchsorted(relevant, relevant, side="left")
     f_measure = 2.0 * n_hits / (n_predicted + len(relevant))
@@ -117,15 +116,15 @@ def optimal_f_measure(
 def break_even_point(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
     """Micro-averaged precision where it equals recall.
 
-    That is the precision of the R highest cells, where R is the number of relevant cells. When the R-th score
-    is shared by several cells, those of them that fit are counted at the group's average.
+    That is the precision of the R highest cells, where R is the number of relevant cells. If several cells share the
+    R-th score, the group's average precision is used for those among the first R.
 
     Parameters
     ----------
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -162,7 +161,7 @@ def average_precision(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | N
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -188,7 +187,7 @@ def average_precision(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | N
 
 
 def coverage(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = None) -> float:
-    """How far down the ranking one must go, on average, to cover all labels of an example.
+    """Mean rank of the lowest-ranked label of an example.
 
     Counted in classes, from 1 (a single label, ranked first); classes that tie with the lowest label are
     included. An example without labels counts 0, as in scikit-learn's ``coverage_error``. Schapire and
@@ -199,7 +198,7 @@ def coverage(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = Non
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -232,7 +231,7 @@ def ranking_loss(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None =
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -274,9 +273,9 @@ def reject_curve(
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     confidence : array-like of shape (n_samples,), optional
-        What to reject by, lowest first; the top score unless given.
+        Confidence of each example; the lowest are rejected first. By default the largest score.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -321,11 +320,11 @@ def error_at_reject_rate(
     y_true : array-like or sparse matrix
         Class codes, labels or indicator (see the module's description).
     scores : array-like of shape (n_samples, n_classes)
-        Higher is more likely.
+        Larger means more likely.
     reject_rate : float
         Share of examples to reject, from 0 to below 1; whole examples are rejected, rounded down.
     confidence : array-like of shape (n_samples,), optional
-        What to reject by, lowest first; the top score unless given.
+        Confidence of each example; the lowest are rejected first. By default the largest score.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -343,7 +342,7 @@ def error_at_reject_rate(
     if not isinstance(reject_rate, numbers.Real) or not 0.0 <= reject_rate < 1.0:
         raise ValueError(f"reject_rate must be at least 0 and below 1, got {reject_rate!r}")
     _, error = reject_curve(y_true, scores, confidence=confidence, labels=labels)
-    # A rate such as 0.29 of 100 must not lose an example to rounding in 0.29 * 100.
+    # Rounding in a product such as 0.29 * 100 must not lose an example.
     return float(error[int(reject_rate * len(error) * (1.0 + 1e-12))])
 
 
@@ -355,10 +354,10 @@ def calibration_curve(
     n_bins: int = 10,
     labels: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How often predictions are right, against how probable they were.
+    """Frequency of correct predictions against their predicted probability.
 
-    The predictions are ordered by their probability and cut into bins of nearly equal size. Equal probabilities
-    share a bin.
+    The predictions are ordered by their probability and cut into bins of nearly equal size. Equal probabilities are in
+    the same bin.
 
     Parameters
     ----------
@@ -370,7 +369,7 @@ def calibration_curve(
         "top": one prediction for each example, its most probable class. "all": a prediction for each example and class,
         that the example has the class.
     n_bins : int
-        How many bins at most.
+        Maximum number of bins.
     labels : array-like of shape (n_classes,), optional
         The label of each column, when ``y_true`` holds labels.
 
@@ -379,7 +378,7 @@ def calibration_curve(
     mean_proba : ndarray of shape (n_bins,)
         Mean probability of the predictions of each bin, ascending.
     frequency : ndarray of shape (n_bins,)
-        Share of them that are right.
+        Share of correct predictions.
     count : ndarray of shape (n_bins,)
         Number of predictions.
 
@@ -418,7 +417,7 @@ def calibration_error(
     n_bins: int = 10,
     labels: ArrayLike | None = None,
 ) -> float:
-    """Expected calibration error: mean distance of a probability from the frequency of being right.
+    """Expected calibration error: mean distance between predicted probability and observed frequency.
 
     Parameters
     ----------

@@ -25,14 +25,14 @@ File: TypeAlias = str | os.PathLike[str]
 Labels: TypeAlias = Literal["number", "text", "auto"]
 Matrix: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
 
-# By the first bytes of the file when reading, by the ending of its name when writing.
+# Detected by the first bytes when reading, by the extension when writing.
 COMPRESSIONS = {
     ".gz": (b"\x1f\x8b", gzip),
     ".xz": (b"\xfd7zXZ\x00", lzma),
     ".bz2": (b"BZh", bz2),
 }
 _DECOMPRESSION_ERRORS = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
-# Features of a file that is read without n_features.
+# Maximum number of features of a file that is read without n_features.
 MAX_FEATURES = 1 << 24
 # Entries formatted at once by write_svmlight.
 _BLOCK_ENTRIES = 1 << 18
@@ -48,7 +48,7 @@ class SvmlightData(NamedTuple):
     y : ndarray of shape (n_samples,) or csr_array of shape (n_samples, n_classes)
         Labels, float64 or text; for a multi-label file the indicator of 0 and 1.
     classes : ndarray of shape (n_classes,) or None
-        For a multi-label file the label that each column of the indicator stands for, rising; else None.
+        For a multi-label file the label of each column of the indicator, in ascending order; else None.
     """
 
     X: sp.csr_array
@@ -66,20 +66,20 @@ def read_svmlight(
 ) -> SvmlightData:
     """Read a svmlight file.
 
-    Blank lines are skipped, ``#`` begins a comment, ``qid:`` is passed over.
+    Blank lines, comments after ``#`` and ``qid:`` are ignored.
 
     Parameters
     ----------
     file : str, path-like or binary file object
-        Plain, gzip, xz or bzip2, told apart by content.
+        Plain, gzip, xz or bzip2, detected by content.
     multilabel : bool or "auto", default="auto"
         Whether an example may have no label or several, separated by commas. "auto": if some example has.
     zero_based : bool or "auto", default="auto"
         Whether the first feature is number 0 or 1 in the file. "auto": 0 if that number occurs, as in
         scikit-learn.
     n_features : int, optional
-        Number of columns, for a file that does not show all of them; an index beyond is an error. Without it a file
-        of more than 2^24 features is refused.
+        Number of columns, if the file does not contain the last ones. A larger index is an error. Without it, a file
+        with more than 2^24 features is refused.
     labels : {"number", "text", "auto"}, default="number"
         "text": the labels are words without blank, comma, colon and ``#``. "auto": if the first one is not a number.
 
@@ -91,7 +91,7 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        As ``file:line: message`` where a line is to blame.
+        The message has the form ``file:line: message`` if a line is invalid.
 
     Examples
     --------
@@ -131,15 +131,15 @@ def read_svmlight_pieces(
     Parameters
     ----------
     file : str, path-like or binary file object
-        Plain, gzip, xz or bzip2, told apart by content; a file object is plain.
+        Plain, gzip, xz or bzip2, detected by content; a file object must be plain.
     multilabel, zero_based : bool, default=False
-        As in :func:`read_svmlight`; a piece does not show what the whole file is.
+        As in :func:`read_svmlight`; ``"auto"`` would need the whole file.
     n_features : int, optional
-        Number of columns; otherwise a piece is as wide as it needs to be.
+        Number of columns; by default, each piece is as wide as its largest index.
     labels : {"number", "text"}, default="number"
         As in :func:`read_svmlight`.
     n_bytes : int
-        Text that is parsed at a time; pieces end with a line.
+        Size of the text parsed at a time; pieces end at a line end.
 
     Yields
     ------
@@ -220,7 +220,7 @@ def _text_pieces(name, n_bytes, stream=None):
 
 
 def _parse(name, text, n_lines_before, multilabel, zero_based, n_features, kind):
-    """The examples in a text that so many lines precede; None if it has none."""
+    """Parse the examples of a text after this many lines; None if it has none."""
     words = None
     if kind == "text":
         text, words = _take_labels(name, text, n_lines_before)
@@ -264,7 +264,7 @@ def _parse(name, text, n_lines_before, multilabel, zero_based, n_features, kind)
 
 
 def _take_labels(name, text, n_lines_before):
-    """The text with the label 0 in every line in place of its own ones, and these as lists of words."""
+    """Replace the labels of every line by 0; return the text and the labels as lists of words."""
     lines, words = [], []
     for number, line in enumerate(text.split(b"\n"), start=n_lines_before + 1):
         content = line.partition(b"#")[0].split(None, 1)
@@ -291,7 +291,7 @@ def write_svmlight(
     classes: ArrayLike | None = None,
     zero_based: bool = False,
 ) -> None:
-    """Write a svmlight file; every number reads back as the same number.
+    """Write a svmlight file; numbers are read back exactly.
 
     Parameters
     ----------
@@ -302,9 +302,9 @@ def write_svmlight(
     file : str or path-like
         A regular file, written atomically. Compressed if the name ends in .gz, .xz or .bz2.
     classes : array-like of shape (n_classes,), optional
-        For an indicator, the number to write for each column; 0, 1, ... unless given.
+        For an indicator, the number to write for each column; 0, 1, ... by default.
     zero_based : bool, default=False
-        Number the features from 0 rather than, as is usual, from 1.
+        Number the features from 0 instead of 1.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def name_of(file: File | BinaryIO) -> str:
 
 
 def _compress(stream, file):
-    """A stream that compresses as the name of the file asks for."""
+    """Return a stream that compresses according to the name of the file."""
     name = os.fspath(file)
     if name.endswith(".gz"):
         return gzip.GzipFile(name, "wb", fileobj=stream)  # the name is written to the file
@@ -377,7 +377,7 @@ def _compress(stream, file):
 
 
 def _csr(values, indices, indptr, n_columns):
-    # scipy wants one index type for both.
+    # scipy needs the same index type for both.
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     else:
@@ -404,7 +404,7 @@ def _labels(name, multilabel, labels, label_ptr, lines):
 
 
 def _flat_labels(y, classes):
-    """All labels one after the other, and where those of each example begin."""
+    """Return all labels in one array, and the offsets of the examples."""
     if not sp.issparse(y):
         y = np.asarray(y)
         if y.dtype.kind not in "biuf":

@@ -86,7 +86,7 @@ def read_texts(
     Raises
     ------
     ValueError
-        As ``file:line: message`` where a line is to blame.
+        The message has the form ``file:line: message`` if a line is invalid.
 
     Examples
     --------

@@ -78,5 +78,5 @@ plt.show()
 # A class can be removed, added or retrained while all others stay as they are.
 
 smaller = sl1max.without_class(model, 7)
-larger = sl1max.with_class(smaller, 7, X_train, y_train == 7, tol=1e-2)
+larger = sl1max.with_class(smaller, 7, X_train, y_train == 7)
 print(len(smaller.classes), len(larger.classes), (larger.weights != model.weights).nnz)

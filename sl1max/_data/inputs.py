@@ -1,7 +1,7 @@
-"""Validation and conversion of all that the caller passes; no later module fails on input.
+"""Validation and conversion of all arguments; later modules do not validate again.
 
-Each error is one sentence that names the argument. Nothing of the caller's is modified, and what already
-has the right form (an index-sorted int32 CSC matrix, a column-major float64 array) is not copied.
+Each error is one sentence that names the argument. The caller's objects are not modified, and data in the required form
+(a CSC matrix with sorted int32 indices, a column-major float64 array) are not copied.
 """
 
 from __future__ import annotations
@@ -53,24 +53,23 @@ ENTRIES_AT_ONCE = 1 << 24  # of a matrix for prediction
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A training set as the other modules see it.
+    """A validated training set.
 
     Attributes
     ----------
     matrix : csc_array or ndarray of shape (n_samples, n_features)
-        The rows that count: positive weight and, with exclusive classes, at least one label; or all rows.
-        Canonical.
+        The rows with positive weight and, with exclusive classes, at least one label; or all rows. Canonical.
     binary : bool
         The matrix is sparse and all its entries are ones.
     mass : ndarray of shape (n_samples,)
-        How often each example counts; 0 only where all rows were to be kept.
+        Weight of each example; 0 only if all rows are kept.
     labels : csc_array of shape (n_samples, n_classes)
         Share of each class in each example: cell (i, c) weighs ``mass[i] * labels[i, c]``. The rows of
         exclusive classes sum to 1.
     classes : ndarray of shape (n_classes,)
         Class labels; column numbers for an indicator.
     exclusive : bool
-        Each example has one class; otherwise each class is a yes-or-no question of its own.
+        Each example has one class; otherwise each class is a binary problem.
     indicator : bool
         y was an indicator matrix, not a vector of labels.
     sparse_output : bool
@@ -106,9 +105,9 @@ class Data:
         return np.ones(self.matrix.shape[1]) if self.binary else smallest_nonzero(self.matrix)
 
     def __getstate__(self):
-        """All but ``columns``, which another process makes anew.
+        """Leave out ``columns``, which another process makes again.
 
-        An offset that all classes share goes once; of a matrix in files go their names.
+        An offset shared by all classes is sent once; of a matrix in files only the names are sent.
         """
         state = {name: value for name, value in self.__dict__.items() if name != "columns"}
         state["matrix"] = _refer(self.matrix)
@@ -193,7 +192,7 @@ def check_feature_names(X, names):
 def read_data(
     X, y, *, distribution, label_mode, multilabel_weighting, solver, sample_weight, offset, keep_all=False
 ) -> Data:
-    """Convert a training set, leaving out the examples that do not count, unless all are to be kept.
+    """Validate and convert a training set; drop examples without weight or label, unless all are to be kept.
 
     X may be `Features`, which are not converted again.
     """
@@ -225,7 +224,7 @@ def read_data(
 
 
 def change_labels(data: Data, y, *, distribution, multilabel_weighting, sample_weight) -> Data:
-    """The same examples, of which all were kept, with other labels and weights."""
+    """Replace labels and weights of a training set of which all examples were kept."""
     cells, keep = _read_cells(
         y, len(data.mass), distribution=distribution, label_mode="exclusive" if data.exclusive else "independent",
         multilabel_weighting=multilabel_weighting, sample_weight=sample_weight, names=data.classes,
@@ -237,7 +236,7 @@ def change_labels(data: Data, y, *, distribution, multilabel_weighting, sample_w
 
 
 def change_offset(data: Data, offset, *, distribution) -> Data:
-    """The same examples with another offset, or with none."""
+    """Replace the offset of a training set, or remove it."""
     if offset is not None:
         cancels = distribution == "conditional" and data.exclusive
         offset = read_offset(offset, *data.labels.shape, per_example_cancels=cancels)
@@ -245,7 +244,7 @@ def change_offset(data: Data, offset, *, distribution) -> Data:
 
 
 def take_rows(data: Data, rows) -> Data:
-    """Some of the examples, without offsets; classes that have none of them are constant."""
+    """Select examples, without offsets; classes without selected examples are constant."""
     labels = data.labels.tocsr()[rows].tocsc()
     constant = np.where(np.diff(labels.indptr) == 0, -1, data.constant).astype(np.int8)
     matrix = data.matrix[rows] if isinstance(data.matrix, np.ndarray) else data.matrix.tocsr()[rows].tocsc()
@@ -260,7 +259,7 @@ def _on_same_columns(data, **changed):
 
 @dataclass(frozen=True, eq=False)
 class MomentData:
-    """Means to be met over a sample space.
+    """Means and intervals over a sample space.
 
     Attributes
     ----------
@@ -271,7 +270,7 @@ class MomentData:
     q0 : ndarray of shape (n_points,)
         The default distribution, summing to one.
     place : ndarray of bool of shape (n_background,)
-        Which rows of the background these points are.
+        Rows of the background that have these points.
     means, betas : ndarray of shape (n_features,)
     """
 
@@ -304,7 +303,7 @@ def read_moments(means, betas, background, q0) -> MomentData:
 
 
 def read_rows(X, n_features, names=None) -> Rows:
-    """X for prediction, as wide as the model and, if it is a data frame, with the names of its features."""
+    """Validate X for prediction: number of features and, for a data frame, their names."""
     check_feature_names(X, names)
     X = _open_features(X)
     if X.shape[1] != n_features:
@@ -318,7 +317,7 @@ def read_rows(X, n_features, names=None) -> Rows:
 
 
 def read_row_pieces(X, n_features, names=None):
-    """X for prediction as `Rows`, in pieces if it is large, so that what is converted and checked at a time is not."""
+    """Yield X for prediction as `Rows`, in pieces if it is large, so that conversion needs little memory."""
     check_feature_names(X, names)
     X = as_array(X)
     width = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else n_features
@@ -331,7 +330,7 @@ def read_row_pieces(X, n_features, names=None):
 
 
 def read_piece(X) -> sparse.csr_array:
-    """Some rows as a canonical csr_array; of no rows, too."""
+    """Convert rows to a canonical csr_array; also without rows."""
     X = sparse.csr_array(_as_float(_open_features(X)) if min(np.shape(X)) else X, copy=True)
     X.sum_duplicates()
     X.eliminate_zeros()
@@ -343,7 +342,7 @@ def read_piece(X) -> sparse.csr_array:
 
 @dataclass(frozen=True)
 class Mapped:
-    """Where an array is in a file, to be mapped again by another process."""
+    """Position of an array in a file, so that another process can map it."""
 
     path: str
     dtype: np.dtype
@@ -368,7 +367,7 @@ class Mapped:
 
 
 def _refer(matrix):
-    """A sparse matrix whose arrays are in files, as (shape, references); other ones as they are."""
+    """Convert a sparse matrix with arrays in files to (shape, references); return others unchanged."""
     if not sparse.issparse(matrix):
         return matrix
     found = [Mapped.find(array) for array in (matrix.data, matrix.indices)]
@@ -386,12 +385,12 @@ def _resolve(matrix):
 
 
 def _open_features(X, name="X"):
-    """X as `_open_matrix` makes it, from a frame or a list too."""
+    """Like `_open_matrix`, also for a data frame or a list."""
     return _open_matrix(as_array(X, name), name, getattr(X, "columns", None))
 
 
 def as_array(X, name="X"):
-    """X as an ndarray unless it is sparse; text and ragged lists are refused."""
+    """Convert X to an ndarray unless it is sparse; refuse text and ragged lists."""
     if sparse.issparse(X):
         return X
     try:
@@ -408,7 +407,7 @@ def as_array(X, name="X"):
 
 
 def _open_matrix(X, name, columns=None):
-    """X as a csr_array, csc_array or ndarray, real, finite, two-dimensional, not empty; not copied."""
+    """Validate X as a csr_array, csc_array or ndarray: real, finite, two-dimensional, not empty; without a copy."""
     if X.dtype.kind not in "buif":
         raise ValueError(f"{name} has dtype {X.dtype}: it must hold real numbers")
     if X.ndim != 2:
@@ -426,7 +425,7 @@ def _open_matrix(X, name, columns=None):
 
 
 def _open_sparse(X, name):
-    """A new csr_array or csc_array: what scipy learns of it is noted there, not on the caller's object."""
+    """Make a new csr_array or csc_array, so that scipy sets no flags on the caller's object."""
     try:
         if X.format in ("csr", "csc"):
             kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
@@ -440,7 +439,7 @@ def _open_sparse(X, name):
 
 
 def check_finite(X, name, columns=None):
-    """Refuse NaN and inf, saying where; ``columns`` are the names of a frame's columns."""
+    """Refuse NaN and inf and name the position; ``columns`` are the names of a frame's columns."""
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
@@ -487,7 +486,7 @@ def _store_nonzeros(X):
 
 
 def _turn_rows(X, ones):
-    """The csc_array of a csr_array, its data float64, or bytes if they are all one."""
+    """Convert a csr_array to a csc_array with float64 data, or bytes if all are ones."""
     indptr, indices = X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, dtype=np.int32)
     values = None if ones else np.ascontiguousarray(X.data, dtype=np.float64)
     (indptr, rows, values), ascending = transpose(X.shape[1], indptr, indices, values)
@@ -499,7 +498,7 @@ def _turn_rows(X, ones):
 
 
 def _byte_ones(data):
-    """As many ones, a byte each; what is already that stays where it is, e.g. in a file."""
+    """Return as many ones as bytes; bytes are returned unchanged, e.g. in a file."""
     return data if data.dtype == np.int8 else np.ones(len(data), np.int8)
 
 
@@ -540,7 +539,7 @@ def core_buffers(matrix, binary):
 
 
 def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting, sample_weight, names=None):
-    """What `Data` holds of y and the weights, for the examples that count; and which examples these are."""
+    """Read y and the weights for `Data`, and find the examples with weight and label."""
     weight = read_sample_weight(sample_weight, n_samples)
     keep = weight > 0
     labels, names, indicator = _read_labels(y, n_samples, keep, names)
@@ -565,7 +564,7 @@ def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting,
 
 
 def _spread_cells(cells, keep):
-    """Cells over all examples; those that do not count have no mass and no labels."""
+    """Expand the labels to all examples; dropped ones have no mass and no labels."""
     if keep.all():
         return cells
     mass = np.zeros(len(keep))
@@ -649,7 +648,7 @@ def _refuse_continuous(y):
 
 
 def _keep_labels(y, keep):
-    """An indicator's rows that are kept: a new sparse array, canonical and without zeros."""
+    """Select rows of an indicator: a new sparse array, canonical and without zeros."""
     if not sparse.issparse(y):
         return _store_nonzeros(y if keep.all() else y[keep])
     labels = sparse.csr_array(_as_float(y), copy=True)[np.flatnonzero(keep)]
@@ -659,7 +658,7 @@ def _keep_labels(y, keep):
 
 
 def read_validation_labels(y_val, n_samples, y):
-    """y_val as an array or a csr_array, of the same form as y and as long as X_val."""
+    """Validate y_val: an array or a csr_array of the same form as y and the length of X_val."""
     y_val = open_labels(y_val)
     if y_val.ndim != np.ndim(y) or (y_val.ndim == 2 and y_val.shape[1] != y.shape[1]):
         form = "a vector of labels" if np.ndim(y) == 1 else f"an indicator of {y.shape[1]} classes"
@@ -699,14 +698,14 @@ def _share_labels(labels, classes):
 
 
 def _drop_small_shares(labels):
-    """Labels without those that are too small to be multiplied by a weight."""
+    """Remove labels that are too small to be multiplied by a weight."""
     labels.data[labels.data < SMALLEST_PART] = 0
     labels.eliminate_zeros()
     return labels
 
 
 def _check_examples(labels, classes, who_needs):
-    """Whether every class has examples."""
+    """Check that every class has examples."""
     empty = np.flatnonzero(np.diff(labels.indptr) == 0)
     if len(empty):
         raise ValueError(f"y has no example of class {classes[empty[0]]}: {who_needs} some of each class")
@@ -725,7 +724,7 @@ def _find_constant(labels):
 
 
 def _read_numbers(value, name):
-    """value as a finite float64 array."""
+    """Convert value to a finite float64 array."""
     array = np.asarray(value)
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} must hold real numbers, not {array.dtype}")
@@ -768,14 +767,14 @@ def read_offset(offset, n_samples, n_classes, *, per_example_cancels):
 
 
 def _take_offset(offset, keep):
-    """The offsets of some examples; those that all classes share stay one number for each."""
+    """Select the offsets of some examples; offsets shared by all classes stay one number per example."""
     if offset.strides[1] == 0:
         return np.broadcast_to(offset[keep, :1], (keep.sum(), offset.shape[1]))
     return offset[keep]
 
 
 def read_strength(beta, C, beta_rule, n_classes, n_features):
-    """The strength of the regularisation, given as beta, as C or as neither: beta as an array, and its rule."""
+    """Return beta as an array and its rule, from beta, C or neither."""
     if C is None:
         return read_beta(DEFAULT_BETA if beta is None else beta, n_classes, n_features), beta_rule
     if beta is not None:
@@ -798,7 +797,7 @@ def read_beta(beta, n_classes, n_features, name="beta"):
 
 
 def _read_strengths(value, n_classes, n_features, name):
-    """A number, or one for each feature, or for each class and feature."""
+    """Validate a number, or an array per feature or per class and feature."""
     try:
         value = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -810,7 +809,7 @@ def _read_strengths(value, n_classes, n_features, name):
 
 
 def check_options(*, tol=1e-4, max_iter=None, max_time=None, n_jobs=None, callback=None, **named):
-    """Refuse unknown names and impossible numbers."""
+    """Refuse unknown names and invalid numbers."""
     for name, value in named.items():
         if not isinstance(value, str) or value not in OPTIONS[name]:
             valid = ", ".join(map(repr, OPTIONS[name]))
@@ -830,7 +829,7 @@ def check_options(*, tol=1e-4, max_iter=None, max_time=None, n_jobs=None, callba
 
 
 def check_warm_start(model, data, distribution):
-    """Whether an earlier model has the classes, features and distribution of the one to be fitted."""
+    """Check that an earlier model has the same classes, features and distribution."""
     if not all(hasattr(model, name) for name in ("distribution", "label_mode", "weights")):
         raise ValueError(f"warm_start must be a Model, not {type(model).__name__}")
     label_mode = "exclusive" if data.exclusive else "independent"

@@ -1,8 +1,8 @@
-"""What the training set says: the mass of every class, and the sum of every feature over it.
+"""Moments of the training set: the total weight of every class, and the sum of every feature over it.
 
 A block is the pair (c, side): class c itself (``IN_CLASS``) or, for independent classes, the examples outside
 it (``NON_CLASS``). Sums of all classes come from one sparse product; a dense row is made for one block at a
-time, so that no classes x features array exists.
+time, so no array of classes x features is made.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sl1max._data.inputs import Data
 
 NON_CLASS, IN_CLASS = 0, 1
 
-ROUNDING = 1e-12  # what is left of a sum after subtracting all of it, relative to the sum
-CANCELLED = 1e-3  # a difference below this share of its terms is computed in another way
-CHUNK = 2_000_000  # entries of a sparse product between two chances for Ctrl-C
-FEW_CLASSES = 8  # whose counts take less time one by one, column by column, than by a sparse product
+ROUNDING = 1e-12  # rounding error left after subtracting a sum from itself, relative to the sum
+CANCELLED = 1e-3  # below this share of its terms, a difference is computed directly
+CHUNK = 2_000_000  # entries of a sparse product between two checks for Ctrl-C
+FEW_CLASSES = 8  # up to this many, counting column by column is faster than a sparse product
 
 
 class ClassSums:
@@ -32,7 +32,7 @@ class ClassSums:
     cells : csc_array of shape (n_samples, n_classes)
     mass : ndarray of shape (n_samples,)
     columns : Columns, optional
-        The same as the matrix, where all sums are counts: exact, in whatever order they are added up.
+        The same as the matrix, if all sums are counts and therefore exact in any order of summation.
 
     Attributes
     ----------
@@ -131,10 +131,10 @@ class Moments:
 
     @cached_property
     def _pattern(self):
-        """Which class has which feature: (n_features, n_classes).
+        """Nonzero pattern of features and classes, (n_features, n_classes).
 
         It comes from the positions of nonzeros, not from sums of values, which may cancel or underflow. Sums of ones
-        with positive weights cannot: they have this pattern themselves.
+        with positive weights cannot, so they have this pattern themselves.
         """
         if self._data.binary:
             return self.sums.by_class if sparse.issparse(self.sums.by_class) else None
@@ -152,7 +152,7 @@ class Moments:
         return rest if rest > CANCELLED * self.mass else self._add_rest(c)
 
     def _add_rest(self, c):
-        """The mass outside a class that has nearly all of it, which their difference would lose."""
+        """Compute the mass outside a class that has nearly all of it, since the difference would lose digits."""
         rest = self._data.mass.copy()
         own = slice(self.cells.indptr[c], self.cells.indptr[c + 1])
         rest[self.cells.indices[own]] -= self.cells.data[own]
@@ -163,5 +163,5 @@ class Moments:
 
 
 def weigh(values, mass):
-    """values @ mass, whose last bit does not depend on the number of threads of a BLAS."""
+    """Compute values @ mass with a result that does not depend on the number of BLAS threads."""
     return np.einsum("...i,i->...", values, mass)

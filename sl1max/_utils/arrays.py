@@ -1,4 +1,4 @@
-"""Arrays and sparse matrices that may be damaged: reading their files, checking what they hold."""
+"""Reading and checking of arrays and sparse matrices from files that may be damaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import BinaryIO
 import numpy as np
 from scipy import sparse
 
-# What they raise for damaged content beside ValueError. RuntimeError: zipfile, for an encrypted file.
+# Exceptions besides ValueError that numpy and zipfile raise for damaged content. RuntimeError: zipfile, for an
+# encrypted file.
 _DECODING_ERRORS = (
     EOFError, KeyError, OverflowError, RuntimeError, SyntaxError, TypeError, tokenize.TokenError, zipfile.BadZipFile,
     zlib.error,

@@ -1,4 +1,4 @@
-"""Writing files: atomic replacement, and data that survive a power cut."""
+"""Atomic replacement of files, synchronised with the disk."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise the OSError that `atomic_write` would raise, as far as it is known beforehand."""
+    """Raise the OSError that `atomic_write` would raise, if it can be known beforehand."""
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -103,7 +103,7 @@ def open_to_read(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def sync(stream: IO) -> None:
-    """Write what the system holds of an open file to the disk."""
+    """Flush an open file to the disk."""
     if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves the data in the cache of the disk
         with contextlib.suppress(OSError):  # file systems without it
             fcntl.fcntl(stream.fileno(), fcntl.F_FULLFSYNC)
@@ -112,7 +112,7 @@ def sync(stream: IO) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Write the names in a folder to the disk, where the system can open a folder."""
+    """Flush a folder to the disk, if the system can open folders."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -149,21 +149,21 @@ def _open_temporary(folder, name):
             stream = open(part, "xb")
         except OSError as error:
             raise _named(error, os.path.join(folder, name)) from error
-        # Between these two calls another writer may take it for abandoned.
+        # Between these two calls another process may consider it abandoned.
         if lock_file(stream) and os.path.exists(part):
             return stream, part
         stream.close()
 
 
 def _prefix(name):
-    """What the names of the temporary files for a target begin with."""
+    """Prefix of the names of the temporary files of a target."""
     while len(os.fsencode(name)) > MAX_NAME_BYTES:
         name = name[:-1]
     return f".{name}."
 
 
 def _remove_abandoned(folder, name):
-    """Remove the temporary files of killed writers: those that nobody has locked, or on Windows has open."""
+    """Remove the temporary files of killed processes: those that are not locked, or on Windows not open."""
     pattern = re.compile(re.escape(_prefix(name)) + r"[0-9a-f]{12}\.part")
     with contextlib.suppress(OSError):
         for found in os.listdir(folder):

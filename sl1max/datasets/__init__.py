@@ -1,9 +1,8 @@
 """The data sets of the paper: Reuters-21578, WebKB, and a public stand-in for its SuperTags; and svmlight files.
 
-A set is looked for in the folder that the environment variable ``SL1MAX_DATA`` names, then in the cache
-folder (``$XDG_CACHE_HOME/sl1max``, usually ``~/.cache/sl1max``), and is downloaded from its public source if
-it is in neither. WebKB comes with the package. Sets of your own are read from and written to svmlight files by
-`sl1max.svmlight.read_svmlight` and its neighbours.
+A data set is searched in the folder of the environment variable ``SL1MAX_DATA``, then in the cache folder
+(``$XDG_CACHE_HOME/sl1max``, usually ``~/.cache/sl1max``). If it is in neither, it is downloaded from its public source.
+WebKB is part of the package. For your own data see `sl1max.svmlight.read_svmlight`.
 """
 
 from sl1max.datasets._reuters import fetch_reuters21578

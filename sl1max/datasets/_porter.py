@@ -1,6 +1,6 @@
-"""Porter's stemmer ("An algorithm for suffix stripping", 1980), with the amendments that are NLTK's default.
+"""Porter's stemmer ("An algorithm for suffix stripping", 1980), with the extensions of NLTK's default mode.
 
-The amendments: words of one or two letters stay as they are; a few irregular words; -ied and four-letter
+The extensions: words of one or two letters are unchanged; a few irregular words; -ied and four-letter
 -ies; y -> i only after a consonant that is not the first letter; -bli for -abli; -fulli and -logi; -alli
 tried again; a stem of vowel and consonant counts as short.
 """
@@ -85,7 +85,7 @@ def stem(word: str) -> str:
 
 
 def _shape(word):
-    """A letter c or v for every letter: y is a vowel after a consonant."""
+    """Return c or v for every letter; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
         vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
@@ -98,7 +98,7 @@ def _measure(word):
 
 
 def _is_short(word):
-    """Ends consonant, vowel, consonant other than w, x, y; or is vowel and consonant."""
+    """Whether the stem ends with consonant, vowel, consonant other than w, x, y; or is vowel and consonant."""
     shape = _shape(word)
     return (shape.endswith("cvc") and word[-1] not in "wxy") or shape == "vc"
 
@@ -126,7 +126,7 @@ def _past(word):
 
 
 def _mend(word):
-    """Give a stem the end it had before -ed or -ing."""
+    """Restore the end of a stem after removing -ed or -ing."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c":

@@ -82,7 +82,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Tokenisation:
-    """How a story becomes features, and in how many training stories a feature must occur."""
+    """Function from a story to its features, and the minimum number of training stories of a feature."""
 
     features: Callable[[Story], Iterable[str]]
     min_stories: int
@@ -100,7 +100,7 @@ def _stems(text):
 
 
 def _stems_of_zones(story):
-    """The stems of all words, and those of the title and of the first paragraph once more, marked."""
+    """Stems of all words, and additional marked stems of the title and of the first paragraph."""
     title = [f"title:{token}" for token in _stems(story.title)]
     return _stems(story.text) + title + [f"lead:{token}" for token in _stems(story.first_paragraph)]
 
@@ -122,21 +122,21 @@ def fetch_reuters21578(
 ) -> Dataset:
     """Reuters-21578, ModApte split, 90 topics, multi-label.
 
-    Looked for in ``$SL1MAX_DATA/reuters21578``, then in the cache folder, then downloaded (8 MB, for research
-    purposes only). What is made of the text is kept in the cache folder.
+    Read from ``$SL1MAX_DATA/reuters21578`` or the cache folder, otherwise downloaded (8 MB, for research purposes
+    only). The features are stored in the cache folder.
 
     Parameters
     ----------
     tokenisation : {"zones", "unigram", "pairs"} or callable, default="zones"
-        "zones": Porter stems, those of the title and of the first paragraph once more, as ``title:...`` and
-        ``lead:...``, in at least 2 training stories (22,822 features, 105.8 per story). "unigram": the stems
-        alone, all that occur in training (22,225 and 79.7). "pairs": words and pairs of neighbours in at least 9
-        training stories (22,472 and 126.9; the paper has 22,758 and 126.7). A function from the text of a story,
-        in lower case, to its features; this needs the original texts and is not kept.
+        "zones": Porter stems, and those of the title and of the first paragraph also as ``title:...`` and ``lead:...``,
+        in at least 2 training stories (22,822 features, 105.8 per story). "unigram": the stems only, all that occur in
+        training (22,225 and 79.7). "pairs": words and pairs of neighbours in at least 9
+        training stories (22,472 and 126.9; the paper has 22,758 and 126.7). A function maps the lower-case text of a
+        story to its features; this needs the original texts and is not stored.
     min_stories : int, optional
-        In how many training stories a feature must occur; 1 for a function.
+        Minimum number of training stories of a feature; 1 for a function.
     download_if_missing : bool, default=True
-        Whether to download what is not there; else that is an error.
+        Download missing data; otherwise raise an error.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def _tokenisation(tokenisation, min_stories):
 
 
 def read_stories(sgml: str) -> Iterable[Story]:
-    """The stories of one SGML file that take part in ModApte: those with TOPICS="YES"."""
+    """Read the stories of one SGML file that belong to ModApte: those with TOPICS="YES"."""
     for match in re.finditer(r"<REUTERS\s+([^>]*)>(.*?)</REUTERS>", sgml, re.DOTALL):
         attributes, content = _attributes(match[1]), match[2]
         if attributes["TOPICS"] == "YES":
@@ -208,7 +208,7 @@ def _parts(content):
         parts = ["", "", re.sub(r"<[^>]*>", " ", text)]
     else:
         parts = [_element(text, name) for name in ("TITLE", "DATELINE", "BODY")]
-    # Numeric entities are control characters of the wire.
+    # Numeric entities are control characters of the news wire.
     return [html.unescape(re.sub(r"&#\d+;", " ", part)).lower() for part in parts]
 
 

@@ -1,7 +1,7 @@
-"""Where data sets lie, how they get there, and the form in which they are kept and handed out.
+"""Folders, download and storage of data sets.
 
-Two things may lie in the folder of a set: its raw texts, loose or in a tar archive, and the matrices made
-from them. Matrices are preferred wherever they are; those made from raw texts are kept in the cache folder.
+The folder of a data set may have its raw texts, as files or in a tar archive, and the matrices made from them. Matrices
+are preferred; those made from raw texts are stored in the cache folder.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Dataset:
         Class codes, where -1 marks a test example whose class does not occur in training; for a multi-label
         set the indicator of 0 and 1.
     feature_names, class_names : ndarray of str
-        Of the columns of X; of the class codes or the columns of the indicator.
+        Names of the columns of X, and of the class codes or the columns of the indicator.
     folds : ndarray of shape (n_samples,) or None
         The fold of every training example, for a set that comes in folds.
     extras : dict of str to ndarray
-        What else is known of every example; each fetcher says what.
+        Further arrays with an entry per example, described by each fetcher.
     description : str
-        Source, licence and making.
+        Source, licence and processing.
     """
 
     name: str
@@ -117,16 +117,15 @@ def cache_folder() -> Path:
 
 
 def set_folders(folder: str) -> list[Path]:
-    """Where a set is looked for, in order."""
+    """Folders in which a data set is searched, in order."""
     roots = [Path(os.environ["SL1MAX_DATA"]).expanduser()] if os.environ.get("SL1MAX_DATA") else []
     return [root / folder for root in [*roots, cache_folder()]]
 
 
 def load_or_make(source: Source, variant: str, make: Callable, sizes: Sizes, download_if_missing: bool) -> dict:
-    """The arrays of a set: kept ones, or made from the raw texts and kept.
+    """Load the stored arrays of a data set, or make them from the raw texts and store them.
 
-    `variant` is the subfolder that keeps them, or ""; `sizes` names the arrays, with their lengths where
-    known.
+    `variant` is the subfolder, or ""; `sizes` has the names of the arrays and their lengths, if known.
     """
     for folder in set_folders(source.folder):
         if (folder / variant / "X_train.npz").exists():
@@ -148,7 +147,7 @@ def make_arrays(source: Source, make: Callable, sizes: Sizes, download_if_missin
 
 
 def raw_texts(source: Source, download_if_missing: bool) -> list[tuple[str, bytes]]:
-    """Name and content of every raw text of a set, by name; downloaded if they are nowhere."""
+    """Return name and content of every raw text of a data set, sorted by name; download missing ones."""
     for folder in set_folders(source.folder):
         texts = _read_texts(folder, source)
         if texts is not None:
@@ -167,7 +166,7 @@ def raw_texts(source: Source, download_if_missing: bool) -> list[tuple[str, byte
 
 
 def _read_texts(folder, source):
-    """The raw texts in a folder, loose or in an archive; None unless all are there."""
+    """Read the raw texts in a folder, as files or in an archive; None if some are missing."""
     loose = {path.name: path for path in folder.rglob("*") if path.name in source.texts}
     if len(loose) == len(source.texts):
         return [(name, loose[name].read_bytes()) for name in source.texts]
@@ -195,7 +194,7 @@ def _what_to_do(source, reason):
 
 
 def download(source: Source, folder: Path) -> None:
-    """Get every file of a source that the folder does not hold yet, each checked before it takes its name."""
+    """Download the missing files of a source; each is verified before it is renamed."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [remote for remote in source.remotes if not _is_whole(folder / remote.file, remote.sha256)]
     print(f"sl1max: downloading {source.title} ({len(wanted)} file(s)) into {folder}", file=sys.stderr)
@@ -230,7 +229,7 @@ def _copy_checked(url, sha256, out):
 
 
 def load_arrays(folder: Path, sizes: Sizes) -> dict:
-    """The arrays of a set, kept in a folder: sparse matrices, arrays and lists of words."""
+    """Load the stored arrays of a data set: sparse matrices, arrays and lists of words."""
     arrays = {}
     for name in sizes:
         path = next((path for ending in _READERS if (path := folder / (name + ending)).exists()), None)
@@ -245,7 +244,7 @@ def load_arrays(folder: Path, sizes: Sizes) -> dict:
 
 
 def keep_arrays(folder: Path, arrays: dict) -> None:
-    """Write arrays for :func:`load_arrays`; X_train last, since its presence says that all are there."""
+    """Write arrays for :func:`load_arrays`; X_train last, since its presence means that all exist."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, values in sorted(arrays.items(), key=lambda item: item[0] == "X_train"):
         ending = ".npz" if sp.issparse(values) else ".txt.xz" if values.dtype == object else ".npy"
@@ -274,7 +273,7 @@ _READERS = {".npz": _read_matrix, ".npy": np.load, ".txt": _read_words, ".txt.xz
 
 
 def words(values) -> np.ndarray:
-    """An array of str objects, as scikit-learn has feature names."""
+    """Make an array of str objects, like scikit-learn's feature names."""
     return np.array(list(values), dtype=object)
 
 
@@ -285,7 +284,7 @@ def _check_sizes(arrays, sizes, otherwise):
 
 
 def binary_matrix(rows, vocabulary: dict[str, int]) -> sp.csr_array:
-    """Ones where an example (a set of features) has a feature of the vocabulary."""
+    """Make a binary matrix of examples, which are sets of features of the vocabulary."""
     indices, indptr = array("i"), array("q", [0])
     for row in rows:
         indices.extend(sorted(vocabulary[feature] for feature in row if feature in vocabulary))
@@ -295,5 +294,5 @@ def binary_matrix(rows, vocabulary: dict[str, int]) -> sp.csr_array:
 
 
 def make_vocabulary(counts, at_least: int) -> dict[str, int]:
-    """Column of every feature counted often enough, in the order of the alphabet."""
+    """Number the features with a sufficient count, in alphabetical order."""
     return {feature: j for j, feature in enumerate(sorted(f for f, n in counts.items() if n >= at_least))}

@@ -27,7 +27,7 @@ SIZES = {
 }
 # The last part of each text is for testing.
 _TEST_SHARE = 0.0485
-# A feature is kept if it occurs in as many training tokens.
+# Minimum number of training tokens of a feature.
 _MIN_TOKENS = 5
 _CORE_RELATIONS = frozenset({"nsubj", "csubj", "obj", "iobj", "ccomp", "xcomp", "expl", "cop"})
 _WINDOW = 3
@@ -61,13 +61,13 @@ SOURCE = _source()
 def fetch_supertags(*, download_if_missing: bool = True) -> Dataset:
     """Supertags: 938,455 + 46,433 tokens, 4755 classes, 95,706 features.
 
-    Looked for in ``$SL1MAX_DATA/supertag``, then in the cache folder, then downloaded (80 MB). What is made
-    of the text is kept in the cache folder.
+    Read from ``$SL1MAX_DATA/supertag`` or the cache folder, otherwise downloaded (80 MB). The features are stored in
+    the cache folder.
 
     Parameters
     ----------
     download_if_missing : bool, default=True
-        Whether to download what is not there; else that is an error.
+        Download missing data; otherwise raise an error.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def sentence_labels(sentence) -> list[str]:
 
 
 def word_shape(word: str, first: bool) -> str | None:
-    """The look of a word; None for plain lower case."""
+    """Return the shape of a word; None for lower case."""
     if word.isdigit():
         return "digits"
     if any(letter.isdigit() for letter in word):
@@ -188,7 +188,7 @@ def _prefix(length):
 
 
 def _templates():
-    """Name, place relative to the word, and part of the word there."""
+    """Name, relative position, and part of the word at that position."""
     for place in (0, -3, -2, -1, 1, 2, 3):
         yield f"w{place:+d}" if place else "w0", place, str
     for length in (2, 3, 4):
@@ -208,7 +208,7 @@ def _make_matrix(windows, vocabulary, shapes, train):
     def add(name, values, codes):
         counts = np.bincount(codes[train & (codes >= 0)], minlength=len(values))
         kept = np.flatnonzero(counts >= _MIN_TOKENS)
-        # The last place serves code -1: no feature.
+        # The last entry is for code -1: no feature.
         column = np.full(len(values) + 1, -1, dtype=np.int32)
         column[kept] = len(features) + np.arange(len(kept))
         columns.append(column[codes])
@@ -221,7 +221,7 @@ def _make_matrix(windows, vocabulary, shapes, train):
     parts = _Numbers()
     codes = np.array([-1 if shape is None else parts[shape] for shape in shapes], dtype=np.int32)
     add("shape", list(parts), codes)
-    # Columns rise with the template, so the indices of a row are sorted.
+    # Columns increase with the template, so the indices of a row are sorted.
     indices = np.stack(columns, axis=1)
     indptr = np.concatenate([[0], np.cumsum((indices >= 0).sum(axis=1))]).astype(np.int32)
     indices = indices[indices >= 0]

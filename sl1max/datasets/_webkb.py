@@ -1,4 +1,4 @@
-"""WebKB, four classes: the matrix that comes with the package, and how it was made from the pages."""
+"""WebKB, four classes: the matrix in the package, and the code that made it from the pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ of letters and digits, every digit as '#', that occur at least twice in the coll
 
 
 def fetch_webkb() -> Dataset:
-    """WebKB, 4199 pages of four classes, in four folds. It comes with the package.
+    """Load WebKB: 4199 pages of four classes, in four folds; part of the package.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def fetch_webkb() -> Dataset:
 
 
 def make_dataset(pages) -> Dataset:
-    """The set from the original pages: ``(class/university/file, content)`` of each, by name."""
+    """Make the data set from the original pages: ``(class/university/file, content)``, sorted by name."""
     names = [name.split("/") for name, _ in pages]
     tokens = [_tokens(content.decode("latin-1")) for _, content in pages]
     vocabulary = make_vocabulary(Counter(token for page in tokens for token in page), 2)
@@ -72,7 +72,7 @@ def _tokens(page):
 
 
 def _stratified_folds(y):
-    # This generator's stream is frozen, and with it the folds.
+    # The stream of this generator never changes, so the folds are fixed.
     rng = np.random.RandomState(0)
     folds = np.empty(len(y), dtype=np.int64)
     start = 0
@@ -85,7 +85,7 @@ def _stratified_folds(y):
 
 
 def pack(data: Dataset) -> bytes:
-    """The set as one small npz: the rows of each column as differences, low and high bytes apart."""
+    """Compress the data set to one npz: the rows of each column as differences, low and high bytes separate."""
     columns = sp.csc_array(data.X_train)
     columns.sort_indices()
     steps = np.diff(columns.indices, prepend=0)
@@ -107,12 +107,12 @@ def pack(data: Dataset) -> bytes:
 
 
 def unpack(content: bytes) -> Dataset:
-    """The set again, from what :func:`pack` made of it."""
+    """Restore the data set from the output of :func:`pack`."""
     with np.load(io.BytesIO(content)) as packed:
         arrays = dict(packed)
     indptr = np.concatenate([[0], np.cumsum(arrays["column_sizes"], dtype=np.int64)])
     steps = arrays["steps_low"] + (arrays["steps_high"].astype(np.int64) << 8)
-    # Within a column, the running sum less what it was before the column.
+    # Within a column: the cumulative sum minus its value before the column.
     total = np.concatenate([[0], np.cumsum(steps)])
     rows = total[1:] - np.repeat(total[indptr[:-1]], arrays["column_sizes"])
     shape = (int(arrays["n_samples"]), len(indptr) - 1)

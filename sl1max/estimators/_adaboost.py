@@ -1,8 +1,8 @@
 """AdaBoost with features as weak learners, one class against the others.
 
-The step of every round is kept, so that the model of the first k rounds is there for every k: with validation
-examples the rounds go on until their error has not become smaller for a while, and the best k is chosen without a
-second training.
+The step of every round is stored, so the model of the first k rounds is available for every k. With validation
+examples, training stops when their error has not decreased for some time, and the best k is chosen without training
+again.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ BOOST_OPTIONS = (
     "callback",
     "verbose",
 )  # of an estimator
-FIRST_LOOK = 10  # rounds before the first look at validation examples; later a tenth of those made
-KEPT_BYTES = 1 << 30  # of the states of all classes that are kept from one look to the next
+FIRST_LOOK = 10  # rounds before the first check of the validation error; later a tenth of the rounds so far
+KEPT_BYTES = 1 << 30  # of the states of all classes that are kept between two checks
 
 
 def boost(
@@ -97,7 +97,7 @@ def boost_early_stopping(
     verbose: int = 0,
     **options: Any,
 ) -> tuple[Rounds, np.ndarray, np.ndarray]:
-    """Boost every class against the others until the error on validation examples has not fallen for a while.
+    """Boost every class against the others, with early stopping on validation examples.
 
     Parameters
     ----------
@@ -106,16 +106,17 @@ def boost_early_stopping(
     n_estimators, n_iter_no_change, n_jobs, callback, verbose :
         As in `AdaBoostClassifier`.
     **options :
-        The others of `boost`.
+        Other options of `boost`.
 
     Returns
     -------
     rounds : Rounds
-        All that were made.
+        All rounds.
     looks : ndarray of int
-        The numbers of rounds that were looked at: 10, 20 and so on, from 100 on a tenth more each time.
+        The numbers of rounds after which the error was computed: 10, 20 and so on, from 100 on a tenth more each time.
     errors : ndarray
-        Share of validation examples whose top class is not among theirs, after each of them.
+        Share of validation examples whose most likely class is not among their labels, after each of these numbers of
+        rounds.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def boost_early_stopping(
 def _read_boosting(
     X, y, n_estimators, loss="logistic", fit_intercept=True, smoothing=0.5, sample_weight=None
 ) -> Boosting:
-    """The training set, once all that was given has been checked."""
+    """Check all arguments and return the training set."""
     _check_boosting(loss, n_estimators, smoothing)
     with explaining_memory_errors():
         return Boosting(read_classes(X, y, sample_weight), loss, bool(fit_intercept), smoothing)
@@ -177,10 +178,10 @@ class Steps:
 
 
 class Boosting:
-    """A training set with the loss to be boosted on it, and the rounds so far.
+    """A training set with the loss and the rounds so far.
 
-    Stands where a `Reduction` stands in `solve_all`. A class goes on with its rounds from its state where that is kept,
-    and otherwise, as in another process, makes them anew: they come out the same.
+    It has the interface of a `Reduction` for `solve_all`. A class continues from its state if that is stored.
+    Otherwise, e.g. in another process, it repeats its rounds, with the same result.
     """
 
     memory_advice = "lower n_jobs, or train on fewer examples or features"
@@ -199,18 +200,18 @@ class Boosting:
         self._keeps_states = False
 
     def __getstate__(self):
-        """All but the states: in another process there are none to go on from, and none to keep."""
+        """Leave out the states, which other processes do not use."""
         return self.__dict__ | {"_made": {}, "_states": {}, "_keeps_states": False}
 
     def __setstate__(self, state):
-        """In another process the columns are made anew."""
+        """Make the columns again in another process."""
         self.__dict__.update(state)
         self.data.columns.index_rows()
 
     def keep_states(self):
-        """Keep the states of the classes between calls of `make_rounds`, if there is room for them."""
+        """Keep the states of the classes between calls of `make_rounds`, if memory allows."""
         n_samples, n_features = self.data.matrix.shape
-        size = 48 * n_features + 56 * n_samples + 6 * self.data.columns.nnz  # bytes of a Booster, about
+        size = 48 * n_features + 56 * n_samples + 6 * self.data.columns.nnz  # approximate size of a Booster in bytes
         self._keeps_states = size * len(classes_to_train(self.data)) <= KEPT_BYTES
 
     @property
@@ -219,11 +220,11 @@ class Boosting:
 
     @property
     def has_ended(self) -> bool:
-        """Whether no class has rounds left to make."""
+        """Whether all classes are finished."""
         return not self.plans("boosting")
 
     def make_rounds(self, n_estimators, n_jobs=None, callback=None, verbose=0) -> Rounds:
-        """The first rounds of all classes; those made before count."""
+        """Make the first rounds of all classes, including those made before."""
         control = FitControl(algorithm="boosting", tol=0.0, max_iter=n_estimators, callback=callback, verbose=verbose)
         outcome = solve_all(self, control, n_jobs)
         raise_failures(outcome, self, None)
@@ -231,7 +232,7 @@ class Boosting:
         return Rounds(self, [self._made[c] for c in sorted(self._made)])
 
     def plans(self, algorithm):
-        """The classes whose rounds have not come to an end, in order."""
+        """The classes that are not finished, in order."""
         ended = {c for c, steps in self._made.items() if steps.status != "running"}
         still_open = [c for c in classes_to_train(self.data) if c not in ended]
         return [Plan(c, ((c, IN_CLASS),), pooled=False) for c in still_open]
@@ -240,7 +241,7 @@ class Boosting:
         return self.data.classes[plan.group]
 
     def effort(self, plan: Plan) -> float:
-        """Rounds of large classes touch more rows: of 260 examples they took about four times as long as of one."""
+        """Rounds of large classes touch more rows: with 260 examples they took about four times as long as with one."""
         return 1.0 + np.log(len(self._examples(plan.group)))
 
     def _examples(self, c) -> np.ndarray:
@@ -248,7 +249,7 @@ class Boosting:
         return labels.indices[labels.indptr[c] : labels.indptr[c + 1]]
 
     def make_solver(self, plan: Plan, algorithm, tol, begun=None, n_threads=1) -> Booster:
-        """The booster of one class, where it stands."""
+        """The booster of one class in its current state."""
         return self._states.pop(plan.group, None) or self._begin(plan.group)
 
     def solution(self, plan: Plan, booster: Booster, status, begun=None) -> Steps:
@@ -271,12 +272,12 @@ class Boosting:
 
 
 class Rounds:
-    """The steps of all rounds of all classes, and the models that they make.
+    """The steps of all rounds of all classes, and the models made of them.
 
     Attributes
     ----------
     n_estimators : int
-        The most that a class has had.
+        The largest number of rounds of a class.
     """
 
     def __init__(self, boosting: Boosting, steps: list[Steps]):
@@ -285,7 +286,7 @@ class Rounds:
         self.n_estimators = max((len(found.cols) for found in steps), default=0)
 
     def _weights(self, n_estimators: int) -> sparse.csr_array:
-        """What the first rounds make of the log-odds: weights (n_classes, n_features + 1).
+        """The weights of the log-odds after the first rounds, an array (n_classes, n_features + 1).
 
         The intercept is the last column. The exponential loss is least at half of the log-odds.
         """
@@ -308,14 +309,14 @@ class Rounds:
         """The model of the first rounds, or of all.
 
         Its scores are log-odds, and its penalty is zero. Boosting has no certificate: ``dual_gap`` is NaN and
-        ``converged`` says that the rounds were not broken off by the callback. ``objective`` is the mean loss.
+        ``converged`` is true if the callback did not stop the rounds. ``objective`` is the mean loss.
         """
         n_estimators = self.n_estimators if n_estimators is None else n_estimators
         model = self.first(n_estimators)
         return model if n_estimators >= self.n_estimators else replace(model, objective=self._losses(model))
 
     def first(self, n_estimators: int) -> Model:
-        """As `model`, but ``objective`` is that of all rounds, which takes no pass over the examples."""
+        """Like `model`, but ``objective`` is that of all rounds, which needs no pass over the examples."""
         data, prior = self._boosting.data, self._boosting.moments.class_prior
         weights = self._weights(n_estimators)
         n_iter, converged, losses = self._collect()
@@ -362,7 +363,7 @@ class Rounds:
 
 
 def read_classes(X, y, sample_weight) -> Data:
-    """A training set whose classes are told from the others one by one."""
+    """Read a training set for one binary problem per class."""
     data = read_data(
         X, y, distribution="conditional", label_mode="independent", multilabel_weighting="equal", solver="auto",
         sample_weight=sample_weight, offset=None,
@@ -374,7 +375,7 @@ def read_classes(X, y, sample_weight) -> Data:
 
 
 def is_mirrored(data):
-    """Whether there are two labels, of which the first is the second with the signs turned."""
+    """Whether there are two labels, so that the weights of the first are those of the second with opposite signs."""
     return not data.indicator and len(data.classes) == 2
 
 
@@ -383,7 +384,7 @@ def classes_to_train(data):
 
 
 def join_classes(data, weights, intercept, **report) -> Model:
-    """The model of classes that were told from the others one by one, without a duality gap.
+    """Make the model of separately trained classes, without a duality gap.
 
     ``weights`` is a csr_array (n_classes, n_features), ``intercept`` (n_classes,); the rest is as in `Model`.
     """
@@ -417,11 +418,11 @@ def look_rounds(n_estimators):
 class AdaBoostClassifier(MaxentPredictor):
     """AdaBoost on sparse features, with the logistic or the exponential loss.
 
-    Every class is boosted against the others. A round adds to one weight, that of the feature whose bound
-    promises the greatest decrease of the loss, the step 1/2 ln(W+ / W-): the sequential update of Collins,
-    Schapire and Singer. W+ and W- are the weights of the examples on which the feature is right and wrong,
-    an example weighing -loss'(margin) times the feature's absolute value. What regularises is the number of
-    rounds: choose it with ``early_stopping`` or by cross-validation.
+    Every class is boosted against the others. A round changes one weight by the step 1/2 ln(W+ / W-): that of the
+    feature with the largest guaranteed decrease of the loss. This is the sequential update of Collins, Schapire and
+    Singer. W+ and W- are the weights of the examples on which the feature is right and wrong,
+    an example weighing -loss'(margin) times the feature's absolute value. The number of rounds regularises the model:
+    choose it with ``early_stopping`` or by cross-validation.
 
     Parameters
     ----------
@@ -430,25 +431,25 @@ class AdaBoostClassifier(MaxentPredictor):
     n_estimators : int
         Rounds for each class; with early stopping, at most.
     fit_intercept : bool
-        Have a constant feature among the others.
+        Add a constant feature.
     smoothing : float
-        What is added to W+ and to W-, in examples, so that a feature seen on one side only has a finite step,
-        and a small one if it is rare.
+        Number of examples added to W+ and to W-, so that a feature that occurs on one side only has a finite step, and
+        a small one if it is rare.
     class_weight : dict, "balanced" or list of dict, optional
         As in `MaxentClassifier`.
     early_stopping : bool
-        Set examples aside, or use those given to `fit`, and keep the first rounds that have the least share
-        of wrong top classes among them. The error is looked at after 10 rounds, 20 and so on, from 100 on after a
-        tenth more each time, and no more rounds are made when it has not become smaller for a while.
+        Hold out validation examples, or use those given to `fit`, and keep the number of rounds with the smallest error
+        on them. The error is computed after 10 rounds, 20 and so on, from 100 on after a tenth more each time. Training
+        stops when it has not decreased for some time.
     validation_fraction : float
-        Share of the examples that early stopping sets aside. Every class keeps a training example.
+        Share of the examples that early stopping holds out. Every class keeps a training example.
     n_iter_no_change : int
-        Looks at the validation error without a smaller one after which early stopping ends the rounds.
+        Stop after this many checks without improvement of the validation error.
     n_jobs : int, optional
         Threads, over classes and for predictions; the result does not depend on it.
     callback : callable, optional
-        Called with a `FitProgress` every 100 rounds of a class and at their end, with early stopping at every look at
-        the validation error too; a true value ends the rounds of that class.
+        Called with a `FitProgress` every 100 rounds of a class and at their end, with early stopping also after every
+        check of the validation error; if it returns a true value, this class stops.
     random_state : int or RandomState, optional
         Draws the validation examples.
     verbose : int
@@ -460,15 +461,15 @@ class AdaBoostClassifier(MaxentPredictor):
         Conditional, independent classes; its scores are the log-odds of each class, which for the exponential
         loss are twice the sums of the steps. ``objective`` is the mean loss, ``dual_gap`` is NaN.
     n_estimators_ : int
-        Rounds that ``model_`` has: with early stopping, the number chosen.
+        Rounds of ``model_``; with early stopping, the chosen number.
     validation_rounds_, validation_errors_ : ndarray
-        Early stopping only: numbers of rounds that were looked at, and the validation error of each.
+        Early stopping only: the checked numbers of rounds, and the validation error of each.
     classes_, coef_, sparse_coef_, intercept_, n_iter_, objective_, n_features_in_, feature_names_in_ :
         As in `MaxentClassifier`.
 
     See Also
     --------
-    sl1max.get_learner : One switch between learners.
+    sl1max.get_learner : Choose among learners by name.
 
     References
     ----------

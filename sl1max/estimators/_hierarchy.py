@@ -1,4 +1,4 @@
-"""Classes in a tree: at each inner node a maximum-entropy model chooses among its branches."""
+"""Hierarchical classification: a maximum-entropy model at each inner node of a tree of classes."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from sl1max.estimators._parallel import run_parallel
 
 
 class HierarchyClassifier(ClassifierMixin, BaseEstimator):
-    """Classes in a tree, given or learnt; a classifier at each inner node chooses the branch.
+    """Classifier for classes in a tree, with a classifier at each inner node.
 
-    The probability of a class is the product of those of the branches on the way to it. A node is trained on the
-    examples of its own classes alone, so that a large tree costs little more than its root; what it tells apart it
-    tells with features of its own.
+    The probability of a class is the product of the probabilities of the branches that lead to it. A node is trained
+    only on the examples of its classes, so a large tree costs little more than its root. Each node selects its own
+    features.
 
     Parameters
     ----------
     estimator : classifier, optional
-        For one node; with `predict_proba`. ``MaxentClassifier()`` if not given.
+        Classifier for one node, with `predict_proba`; ``MaxentClassifier()`` by default.
     tree : "auto" or nested lists or tuples of labels
-        E.g. ``[["wheat", "corn"], ["gold", "silver"], "oil"]``: every class once; classes without examples are
-        passed over. "auto": the two classes, or groups of classes, whose means lie most nearly in the same direction
-        from the mean of all examples are joined, again and again (average linkage), to a binary tree.
+        E.g. ``[["wheat", "corn"], ["gold", "silver"], "oil"]``: every class once; classes without examples are ignored.
+        "auto": a binary tree by agglomerative clustering with average linkage. The similarity of two classes is the
+        cosine between the deviations of their means from the mean of all examples.
     n_jobs : int, optional
         Threads that train the nodes.
 
@@ -40,14 +40,14 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     tree_ : tuple
-        Nested tuples of labels, as it was used.
+        The tree as nested tuples of labels.
     estimators_ : list
         Classifiers of the inner nodes, each before those below it; their classes are the numbers of the branches.
     n_features_in_ : int
 
     See Also
     --------
-    OutputCodeClassifier : Classes as code words.
+    OutputCodeClassifier : Error-correcting output codes.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the tree if it is not given, and train its nodes.
+        """Learn the tree, unless it is given, and train its nodes.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
 
 
 def read_tree(tree, classes):
-    """A tree of labels as one of class numbers, without branches that are empty or alone."""
+    """Convert a tree of labels to class numbers, without empty and single branches."""
     number = {label: c for c, label in enumerate(classes.tolist())}
     found = []
 
@@ -192,14 +192,14 @@ def read_tree(tree, classes):
 
 
 def learn_tree(X, codes, sample_weight=None):
-    """Average linkage of what the class means add to the mean of all examples, by the cosine of their angle."""
+    """Cluster the classes by average linkage of the cosines between the deviations of their means."""
     weight = np.ones(len(codes)) if sample_weight is None else sample_weight
     mass = np.bincount(codes, weight)
     share = sparse.csr_array((weight / mass[codes], (codes, np.arange(len(codes)))), shape=(len(mass), len(codes)))
     means = share @ X
     products = means @ means.T
     products = products.toarray() if sparse.issparse(products) else products
-    # (means - centre) @ (means - centre).T, where centre = prior @ means: nothing dense is made of the means
+    # (means - centre) @ (means - centre).T, where centre = prior @ means: so that no dense array of means is made
     prior = mass / mass.sum()
     to_centre = products @ prior
     products = products - to_centre - to_centre[:, None] + prior @ to_centre
@@ -214,7 +214,7 @@ def learn_tree(X, codes, sample_weight=None):
 
 
 def label_tree(tree, classes):
-    """Labels in place of class numbers."""
+    """Convert a tree of class numbers to labels."""
     return tuple(label_tree(branch, classes) for branch in tree) if isinstance(tree, tuple) else classes.tolist()[tree]
 
 

@@ -308,7 +308,7 @@ class MaxentClassifier(MaxentPredictor):
     distribution : {"conditional", "joint", "class-conditional"}
         What is modelled: p(c|x), p(x, c) or p(x|c).
     label_mode : {"auto", "exclusive", "independent"}
-        Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
+        Whether each example has one class, or each class is a binary problem. "auto":
         exclusive for a vector of labels, independent for an indicator.
     beta : float or array of shape (n_features,) or (n_classes, n_features), optional
         Strength of the regularisation, 0.5 unless beta or C is given. 0 means unpenalised, inf leaves the feature out.
@@ -342,7 +342,7 @@ class MaxentClassifier(MaxentPredictor):
         round for ``solver="newton"``; for ``solver="sequential"``, which suits it better, after each 100
         updates, later a tenth of those made.
     validation_fraction : float
-        Share of the examples that early stopping sets aside. Every class keeps a training example.
+        Share of the examples that early stopping holds out. Every class keeps a training example.
     n_iter_no_change : int
         Looks at the validation error without a smaller one after which training ends.
     n_jobs : int, optional

@@ -1,4 +1,4 @@
-"""Error-correcting output codes over maximum-entropy models: scikit-learn's scheme with defaults of ours."""
+"""Error-correcting output codes with maximum-entropy models."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from sl1max._utils.typing import Matrix
 from sl1max.estimators._maxent import FORMATS, MaxentClassifier
 
 CODE_SIZE = 1.5  # bits for each class, as in scikit-learn
-MIN_BITS = 16  # fewer, drawn at random, are often the same for two classes
+MIN_BITS = 16  # with fewer random bits two classes often have the same word
 
 
 class OutputCodeClassifier(multiclass.OutputCodeClassifier):
-    """Classes as code words: each bit is a yes-or-no question with a classifier of its own.
+    """Error-correcting output codes: a binary classifier for each bit of the code words of the classes.
 
-    All is scikit-learn's but the defaults. Its decoding, the code word nearest to the decision values, is the
-    likeliest word where these are log-odds: the words are equally long, so that the nearest has the greatest product
-    with them, sum_b +-log-odds_b, which but for a constant is twice its log-likelihood.
+    The method is that of scikit-learn's OutputCodeClassifier, with other defaults. It predicts the code word nearest to
+    the decision values. If these are log-odds, this is the most likely word: all words have the same length, so the
+    nearest one has the largest product with the decision values, sum_b +-log-odds_b, which is twice its log-likelihood
+    up to a constant.
 
     Parameters
     ----------
     estimator : classifier, optional
-        For one bit. ``MaxentClassifier()`` if not given.
+        Classifier for one bit; ``MaxentClassifier()`` by default.
     code_size : float, optional
-        Bits for each class. If not given 1.5, and 16 in all at least.
+        Bits per class. By default 1.5, and at least 16 bits in total.
     random_state : int or RandomState, optional
         Draws the code book.
     n_jobs : int, optional
@@ -46,7 +47,7 @@ class OutputCodeClassifier(multiclass.OutputCodeClassifier):
 
     See Also
     --------
-    HierarchyClassifier : Classes in a tree.
+    HierarchyClassifier : Classifier for classes in a tree.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class OutputCodeClassifier(multiclass.OutputCodeClassifier):
         super().__init__(estimator, code_size=code_size, random_state=random_state, n_jobs=n_jobs)
 
     def _scheme(self, n_classes=MIN_BITS):
-        """scikit-learn's, with what was not given filled in."""
+        """Make scikit-learn's classifier with the default values filled in."""
         estimator = MaxentClassifier() if self.estimator is None else self.estimator
         code_size = max(CODE_SIZE, MIN_BITS / n_classes) if self.code_size is None else self.code_size
         return multiclass.OutputCodeClassifier(
@@ -108,7 +109,7 @@ class OutputCodeClassifier(multiclass.OutputCodeClassifier):
         return self
 
     def predict(self, X: Matrix) -> np.ndarray:
-        """The class of the likeliest code word.
+        """Predict the class with the most likely code word.
 
         Parameters
         ----------

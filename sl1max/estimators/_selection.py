@@ -15,23 +15,23 @@ from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor
 
 
 class NonzeroSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
-    """Keeps exactly the features that have a nonzero weight for some class.
+    """Selector of the features that have a nonzero weight for some class.
 
     scikit-learn's SelectFromModel compares the sizes of weights with a threshold, which removes used features or keeps
-    unused ones, and needs the weights as a dense array. An L1-regularised model has said already which features it
-    uses.
+    unused ones, and needs the weights as a dense array. The weights of an L1-regularised model are exactly zero for the
+    features that it does not use.
 
     Parameters
     ----------
     estimator : estimator of sl1max, optional
-        A clone of it is fitted; `MaxentClassifier` with its defaults unless given. Larger betas keep fewer features.
+        A clone of it is fitted; ``MaxentClassifier()`` by default. Larger betas keep fewer features.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted clone.
     n_features_in_, feature_names_in_ :
-        Of the data that `fit` has seen.
+        Those of the data given to `fit`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Models for other programs: as scikit-learn's classifiers, and as dictionaries for JSON."""
+"""Export of models to scikit-learn's classifiers and to dictionaries for JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_sklearn(model: Model) -> LogisticRegression | OneVsRestClassifier:
-    """The classifier of scikit-learn that predicts the same.
+    """Convert to a classifier of scikit-learn with the same predictions.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def to_sklearn(model: Model) -> LogisticRegression | OneVsRestClassifier:
         Fitted. Exclusive classes give a LogisticRegression with dense weights, whatever the distribution, since
         their posterior is a softmax of linear scores; so does a single independent class, with the labels 0 and 1.
         Several independent classes of a conditional or joint model give a OneVsRestClassifier of
-        LogisticRegressions with sparse weights. Parameters are scikit-learn's defaults: to fit it again trains
+        LogisticRegressions with sparse weights. Its parameters are scikit-learn's defaults, so fitting it again trains
         another model.
 
     Raises
@@ -97,14 +97,14 @@ def _make_one_vs_rest(model, parts):
         binarizer.classes_ = np.arange(model.n_classes)
     else:
         binarizer = LabelBinarizer().fit(model.classes)
-        binarizer.y_type_ = "multiclass"  # of two classes, too: each has its own regression
+        binarizer.y_type_ = "multiclass"  # also for two classes: each has its own regression
     together.label_binarizer_ = binarizer
     together.classes_ = binarizer.classes_
     return together
 
 
 def to_sparse_dict(model: Model, feature_names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Everything that predictions need, in lists and dictionaries of numbers and strings.
+    """Export weights and intercepts as lists and dictionaries of numbers and strings.
 
     Parameters
     ----------

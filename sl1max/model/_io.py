@@ -10,7 +10,7 @@ A file is a fixed head and a compressed body::
 The body, once decompressed, is the length of a JSON text (uint32), the text, and the bytes of the arrays that
 the text lists. The bytes of an array are grouped by significance, all first bytes before all second bytes:
 the high bytes of small integers and the exponents of similar numbers then compress to little. Sparse matrices
-are kept by row sizes and the steps from one column number to the next. Nothing read is ever executed.
+are kept by row sizes and the steps from one column number to the next. No content is executed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str], names: Sequence[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The fields of those names of the model in a file, whose arrays take ``max_bytes`` at most."""
+    """Read fields of the model in a file, whose arrays take at most ``max_bytes``."""
     path = os.fspath(path)
     with open(path, "rb") as stream:
         version, body = _read_body(stream, path, max_bytes)
@@ -105,7 +105,7 @@ def _checksum(version, body):
 
 
 def _read_body(stream, path, max_bytes):
-    """Version and body of a file whose head is right; the head is read first, and no more than it says."""
+    """Read version and body of a file with a valid header; no more is read than the header says."""
     head = stream.read(_HEAD.size)
     if not head:
         raise ModelFileError(f"{path}: the file is empty (0 bytes)")
@@ -133,7 +133,7 @@ def _read_body(stream, path, max_bytes):
 
 
 class _TooLarge(Exception):
-    """Argument: bytes that the arrays of a model take."""
+    """The arrays of a model are too large; the argument is their size in bytes."""
 
 
 def _too_large(path, size, max_bytes):
@@ -150,7 +150,7 @@ class _Inflater:
         self._rest = body
 
     def read(self, size):
-        """The next bytes, exactly as many."""
+        """Read exactly this many bytes."""
         parts, missing = [], size
         while missing:
             part = self._inflate.decompress(self._rest, missing)
@@ -243,7 +243,7 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
 
 
 def _check_source(source, n_features):
-    """The description of where the features come from, if it is one."""
+    """Check and return the description of the source of the features."""
     first, idf = source.get("first_feature", 0), source.get("idf", np.zeros(n_features))
     if source["kind"] not in ("svmlight", "npz", "text") or first not in (0, 1):
         raise ValueError(f"source is {source['kind']!r}, its first feature {first!r}")
@@ -257,7 +257,7 @@ def _check_source(source, n_features):
 
 
 def _update_version_1(found):
-    """Fields of a model of version 1 under their present names, and those that it did not have."""
+    """Convert the fields of a model of version 1 to those of version 2."""
     found = {_NAMES_OF_VERSION_1.get(name, name): value for name, value in found.items()}
     if found["distribution"] == "joint":
         fit_intercept = not np.any(found["log_z"])
@@ -291,12 +291,12 @@ def _check_types(values):
 
 
 def _shuffle(array):
-    """The bytes of an array, those of equal significance together."""
+    """Reorder the bytes of an array by significance."""
     return array.view(np.uint8).reshape(len(array), array.itemsize).T.tobytes()
 
 
 def _read_arrays(content, table, max_bytes):
-    """The arrays that a table of (name, dtype, length) lists; they make up all of the content."""
+    """Read the arrays listed in a table of (name, dtype, length), which make up the whole content."""
     table = [(name, np.dtype(dtype), length) for name, dtype, length in table]
     for name, dtype, length in table:
         if dtype.kind not in "biuf" or not isinstance(length, int) or length < 0:
@@ -313,7 +313,7 @@ def _read_arrays(content, table, max_bytes):
 
 
 def _encode_sparse(name, matrix):
-    """Row sizes, values, and of the sorted columns of each row the first and the steps between them."""
+    """Return row sizes, values, and the differences of the sorted column numbers of each row."""
     matrix = matrix.sorted_indices()
     steps = np.diff(matrix.indices, prepend=0)
     starts = matrix.indptr[:-1][np.diff(matrix.indptr) > 0]
@@ -327,7 +327,7 @@ def _decode_sparse(name, arrays, shape):
     indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     if indptr[-1] != len(steps) or len(sizes) != shape[0]:
         raise ValueError(f"{name} has rows of the wrong size")
-    # Within a row, the running sum less what it was before the row.
+    # Within a row: the cumulative sum minus its value before the row.
     total = np.concatenate([[0], np.cumsum(steps, dtype=np.int64)])
     columns = total[1:] - np.repeat(total[indptr[:-1]], sizes)
     matrix = sparse.csr_array((values, columns.astype(np.int32), indptr.astype(np.int32)), shape=shape)
@@ -336,7 +336,7 @@ def _decode_sparse(name, arrays, shape):
 
 
 def _encode_labels(name, classes):
-    """The type of class labels or names of features, and the arrays that hold them."""
+    """Return the type of class labels or feature names, and the arrays that store them."""
     if classes.dtype.kind in "biuf" and classes.itemsize <= 8:
         return "number", {name: classes}
     kind = {"U": "text", "T": "string", "O": "object"}.get(classes.dtype.kind)
@@ -357,7 +357,7 @@ def _decode_labels(name, kind, arrays, max_bytes):
     ends = np.cumsum(sizes, dtype=np.int64)
     if (ends[-1] if len(ends) else 0) != len(text):
         raise ValueError(f"{name} has the wrong length")
-    if kind == "text" and len(sizes):  # numpy gives every label the room of the longest one
+    if kind == "text" and len(sizes):  # numpy stores every label with the size of the longest one
         room = 4 * len(sizes) * int(sizes.max())
         if room > max_bytes:
             raise _TooLarge(room)

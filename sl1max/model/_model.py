@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 LOG_HALF = np.log(0.5)
 LOG_BELOW_ONE = np.log1p(-(2.0**-53))  # the log of the largest double below 1
-BLOCK_CELLS = 1 << 16  # scores made at a time, where not all of them are wanted
+BLOCK_CELLS = 1 << 16  # scores computed at a time if not all of them are needed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A maximum-entropy classifier, as `sl1max.fit` returns it.
+    """Maximum-entropy classifier returned by `sl1max.fit`.
 
     ``objective``, ``objective_zero``, ``dual_gap``, ``n_iter`` and ``converged`` are single numbers when the
     classes share one objective (joint or conditional, exclusive classes), otherwise arrays (n_classes,).
@@ -43,7 +43,7 @@ class Model:
     ----------
     distribution : {"conditional", "joint", "class-conditional"}
     label_mode : {"exclusive", "independent"}
-        Whether each example has one class, or each class is a yes-or-no question of its own.
+        Whether each example has one class, or each class is a binary problem.
     trained_on_indicator : bool
         Trained on an indicator matrix, not on a vector of labels.
     sparse_output : bool
@@ -57,7 +57,7 @@ class Model:
     weights : csr_array of shape (n_classes, n_features)
         lambda; for independent classes lambda_1 - lambda_0, the weights of the class less those of its non-class.
     intercept : ndarray of shape (n_classes,)
-        What `decision_function` adds to the scores. Conditional and joint: b_c, for independent classes
+        Constants that `decision_function` adds to the scores. Conditional and joint: b_c, for independent classes
         b_1 - b_0. Class-conditional: ln p~(c) - ln Z(c). Infinite for an independent class that holds all or
         none of the training examples, and for one that is `unfinished`.
     log_z : float, ndarray of shape (n_classes,) or None
@@ -68,7 +68,7 @@ class Model:
     total_weight : float
         Number of training examples, or the total of their weights.
     objective : float or ndarray
-        The penalised loss at the end.
+        Value of the penalised loss.
     objective_zero : float or ndarray
         The same with all weights zero and the intercept fitted.
     dual_gap : float or ndarray
@@ -84,7 +84,7 @@ class Model:
     solver : {"newton", "sequential", "adaboost", "liblinear"}
         The algorithm that trained it.
     source : dict or None
-        Of models that the command ``sl1max`` has trained, the files that the features come from: ``kind``, which is
+        For models trained by the command ``sl1max``, the source of the features: ``kind``, which is
         "svmlight", "npz" or "text", and ``first_feature``, the number of the first feature in the file. Of "text" also
         the vectoriser.
     """
@@ -123,7 +123,7 @@ class Model:
 
     @property
     def unfinished(self) -> np.ndarray:
-        """Labels of the classes that an interrupted or failed fit left without weights; they are never predicted."""
+        """Labels of the classes that an interrupted or failed fit did not train; they are never predicted."""
         return self.classes[np.isneginf(self.intercept) & (self.class_prior > 0)]
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class Model:
         return scores
 
     def decision_function(self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None) -> np.ndarray:
-        """Confidence in each class; the greater, the likelier.
+        """Compute the decision value of each class; larger values are more likely.
 
         Parameters
         ----------
@@ -450,7 +450,7 @@ class Model:
         write_model(self, path)
 
     def to_sklearn(self) -> LogisticRegression | OneVsRestClassifier:
-        """The classifier of scikit-learn that predicts the same.
+        """Convert to a classifier of scikit-learn with the same predictions.
 
         Returns
         -------
@@ -467,7 +467,7 @@ class Model:
         return to_sklearn(self)
 
     def to_sparse_dict(self, feature_names: Sequence[str] | None = None) -> dict[str, Any]:
-        """Everything that predictions need, in lists and dictionaries of numbers and strings, e.g. for JSON.
+        """Export weights and intercepts as lists and dictionaries of numbers and strings, e.g. for JSON.
 
         Parameters
         ----------

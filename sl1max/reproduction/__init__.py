@@ -1,1 +1,1 @@
-"""The tables of the paper, trained anew."""
+"""Reproduction of the tables of the paper."""

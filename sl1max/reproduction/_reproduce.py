@@ -1,4 +1,4 @@
-"""The tables of the paper, trained anew: its figures beside ours.
+"""Reproduction of the tables of the paper.
 
 Table 3 compares AdaBoost, linear SVMs and the five maximum-entropy models on three data sets; Table 4 counts
 the parameters and the training time of three of the models for two strengths of the regularisation.
@@ -68,18 +68,18 @@ SUPERTAGS_WARNING = "supertags at full size, 938,455 tokens and 4755 classes, ta
 
 @dataclass(frozen=True)
 class Settings:
-    """What all fits of a run share."""
+    """Settings of all fits of a run."""
 
     tol: float = 1e-4
     n_jobs: int | None = None
     callback: Callable[[FitProgress], None] | None = None
     kept: Kept | None = None
-    n_estimators: int = 500  # of AdaBoost; `run` takes those of the data set
+    n_estimators: int = 500  # of AdaBoost; `run` uses those of the data set
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier: its labels, the scores that rank its cells, its size and certified gap."""
+    """Results of a trained classifier: labels, scores, size and certified gap."""
 
     predict: Callable
     rank: Callable
@@ -108,12 +108,12 @@ def train_maxent(X, y, beta, settings, **options) -> Trained:
 
 
 def train_joint(X, y, beta, settings) -> Trained:
-    """Q1, for label sets over the paper's sample space: every training story with every class, each once.
+    """Train Q1 for label sets on the paper's sample space: every training story with every class.
 
-    `sl1max.fit` leaves stories without a label out of exclusive models; here they belong to the normaliser.
-    With unpenalised intercepts Q1 falls into class-conditional problems with the penalties beta_cj / p~(c),
-    and these are over all stories. The rule "count" divides by the class's size, so that it is given
-    beta sigma_cj sqrt(m), with m the number of labels and sigma_cj at least that of a feature seen once.
+    `sl1max.fit` leaves out stories without a label in exclusive models; here they are part of the normaliser. With
+    unpenalised intercepts, Q1 separates into class-conditional problems with penalties beta_cj / p~(c) on all stories.
+    The rule "count" divides by the size of the class, so beta sigma_cj sqrt(m) is passed to it. Here m is the number of
+    labels, and sigma_cj is at least that of a feature that occurs once.
     """
     if not sparse.issparse(y):
         return train_maxent(X, y, beta, settings, distribution="joint", label_mode="exclusive")
@@ -127,12 +127,12 @@ def train_joint(X, y, beta, settings) -> Trained:
 
 
 def train_class_conditional(X, y, beta, settings) -> Trained:
-    """Q2; label sets do not matter to it, and stories without a label belong to the normaliser."""
+    """Train Q2, for label sets too; stories without a label are part of the normaliser."""
     return train_maxent(X, y, beta, settings, distribution="class-conditional")
 
 
 def train_conditional(X, y, beta, settings) -> Trained:
-    """Q3; a story with K labels counts K times."""
+    """Train Q3; a story with K labels counts K times."""
     return train_maxent(X, y, beta, settings, distribution="conditional", label_mode="exclusive")
 
 
@@ -145,17 +145,17 @@ def train_conditional_independent(X, y, beta, settings) -> Trained:
 
 
 def train_adaboost(X, y, beta, settings) -> Trained:
-    """One class against the others, with the logistic loss."""
+    """Train AdaBoost with the logistic loss, one class against the others."""
     return train_rival("adaboost", X, y, settings, n_estimators=settings.n_estimators)
 
 
 def train_svm(X, y, beta, settings) -> Trained:
-    """One linear SVM for each class, against all others."""
+    """Train one linear SVM per class, against all others."""
     return train_rival("svm", X, y, settings, C=SVM_C, dual=True, random_state=0)
 
 
 def train_rival(learner, X, y, settings, **options) -> Trained:
-    """Another learner; where fits are kept, some classes at a time."""
+    """Train another learner; if results are stored, some classes at a time."""
 
     def train(y, callback):
         watched = {"callback": callback} if learner == "adaboost" else {}
@@ -172,7 +172,7 @@ def train_rival(learner, X, y, settings, **options) -> Trained:
 
 
 def train_parts(train, y, settings) -> list[Model]:
-    """The models of the first classes, of the next ones, and so on; those that are kept are not trained again."""
+    """Train models of consecutive groups of classes; stored models are not trained again."""
     indicator = y.tocsc() if sparse.issparse(y) else class_indicator(y)
     settings.kept.parts.mkdir(exist_ok=True)
     models = []
@@ -188,19 +188,19 @@ def train_parts(train, y, settings) -> list[Model]:
 
 
 def report_class(callback, first, progress: FitProgress):
-    """Report on a class by its number among all, not among those of its part."""
+    """Report progress of a class by its number among all classes."""
     return callback(replace(progress, class_label=first + progress.class_label))
 
 
 def class_indicator(y) -> sparse.csc_array:
-    """A column for each label that occurs, in their order."""
+    """Make an indicator with a column for each label that occurs, in ascending order."""
     labels, codes = np.unique(y, return_inverse=True)
     cells = np.ones(len(y)), (np.arange(len(y)), codes)
     return sparse.csc_array(cells, shape=(len(y), len(labels)))
 
 
 def predict_parts(models, labels, X) -> np.ndarray:
-    """The label of the greatest score of all models, whose classes follow one another."""
+    """Predict the label with the largest score of all models, which have consecutive classes."""
     best, top, first = np.full(X.shape[0], -np.inf), np.zeros(X.shape[0], np.intp), 0
     for model in models:
         scores = model.decision_function(X)
@@ -228,7 +228,7 @@ LEARNERS = {
 
 @dataclass
 class Cell:
-    """What one learner did on one data set, at one beta.
+    """Results of one learner on one data set with one beta.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Cell:
     seconds : float
         Of training, mean of the splits.
     parameters : float or None
-        Nonzero weights, mean of the splits; those of class and non-class count both.
+        Number of nonzero weights, including those of non-classes; mean of the splits.
     gap : float or None
         Worst certified distance to the optimum, relative to the objective with all weights zero.
     """
@@ -253,7 +253,7 @@ class Cell:
 
 @dataclass
 class Column:
-    """The measurements on one data set: `cells` by learner and beta, where they were made, why others are empty."""
+    """The results on one data set: `cells` by learner and beta, the machine, and reasons for empty cells."""
 
     name: str
     data: str
@@ -280,18 +280,18 @@ def run(
     ----------
     name : {"webkb", "reuters", "supertags"}
     data : Dataset, optional
-        The set itself, if not the whole of the one that is named.
+        The data; by default the whole data set of this name.
     tokenisation : {"zones", "unigram", "pairs"}
         Of Reuters.
     every : int
-        Take every so manieth example only.
+        Use one in so many examples.
     rows : list of str, optional
         Train these learners only.
     betas : sequence of float
-        Train at these of the paper's two betas only.
+        Train only with these of the paper's two betas.
     folder : path-like, optional
-        Where measurements and unfinished fits are kept. What is there is not trained again, and cells that are not
-        among `rows` and `betas` are taken from there.
+        Folder for results and unfinished fits. Stored results are not computed again, and cells that are not among
+        `rows` and `betas` are taken from there.
     settings : Settings, optional
     progress : Progress, optional
 
@@ -345,7 +345,7 @@ class Fit:
 
 
 def plan(column: Column, splits, folder, settings) -> list[Fit]:
-    """All fits that a column is made of."""
+    """List all fits of a column."""
     return [
         Fit(row, beta, k, len(splits), split, place(column, row, beta, k, folder, settings))
         for beta, table in ((BETA, PAPER_ERRORS), (STRONGER_BETA, PAPER_COSTS))
@@ -355,7 +355,7 @@ def plan(column: Column, splits, folder, settings) -> list[Fit]:
 
 
 def place(column, row, beta, number, folder, settings) -> Kept | None:
-    """Where a fit is kept, if it is."""
+    """Return where a fit is stored, or None."""
     if folder is None:
         return None
     path = Path(folder) / f"{file_name(column.name, row, f'{beta:g}', number)}.json"
@@ -372,7 +372,7 @@ def load(name: str, tokenisation: str, warn=True) -> Dataset:
 
 
 def thin(data: Dataset, every: int) -> Dataset:
-    """Every so manieth training and test example of a set."""
+    """Take one in so many training and test examples."""
     if every == 1:
         return data
     names = ("X_train", "y_train", "X_test", "y_test", "folds")
@@ -401,7 +401,7 @@ def measure(fit: Fit, settings: Settings) -> dict:
 
 
 def timed(settings, clock, kept):
-    """Settings whose callback lets the clock tick."""
+    """Return settings whose callback updates the clock."""
 
     def callback(progress):
         clock.tick()
@@ -412,7 +412,7 @@ def timed(settings, clock, kept):
 
 
 def join(measured: list[dict]) -> Cell:
-    """One cell for all splits of a data set."""
+    """Average the results of all splits of a data set."""
 
     def mean(name, weights=None):
         values = [split[name] for split in measured]
@@ -430,10 +430,10 @@ def join(measured: list[dict]) -> Cell:
 
 
 class Progress:
-    """What is being trained, how far the whole has come, the time left: a bar on a terminal, written over and over.
+    """Progress display: the current fit, the share done and the time left, as a bar on a terminal.
 
-    Or, with ``log``, a plain line when a fit begins and then one a minute. All fits count alike; of the one under way
-    the classes that have begun, or the way of its gap.
+    With ``log`` it prints a line at the start of each fit and then one per minute. All fits have equal weight. The
+    share of the current fit is that of its started classes, or of the logarithm of its gap.
     """
 
     def __init__(self, stream=None, log=False):
@@ -443,7 +443,7 @@ class Progress:
 
     @contextlib.contextmanager
     def over(self, n_steps):
-        """Show the progress of so many fits; a line that is written over is wiped out in the end."""
+        """Show the progress of so many fits; the line of a terminal is cleared at the end."""
         self._n_steps, self._start = n_steps, time.monotonic()
         try:
             yield
@@ -453,7 +453,7 @@ class Progress:
                 print("\r", end="", file=self._stream, flush=True)
 
     def begin(self, done, text, n_classes):
-        """The next fit begins, of so many classes, when so many are done."""
+        """Start the next fit, with the number of its classes and of those already done."""
         self._done, self._text, self._n_classes = done, text, n_classes
         self._seen, self._first_gap, self._way = set(), None, 0.0
         self._draw("")
@@ -551,7 +551,7 @@ def format_markdown(header, rows) -> str:
 
 
 def report(columns: list[Column], format_table=format_text) -> str:
-    """Both tables, what they mean, remarks, and the circumstances."""
+    """Format both tables, with explanations, remarks, machine and versions."""
     parts = [format_table(*error_table(columns))]
     parts += [format_table(*cost_table(column)) for column in columns]
     legend = "error: % of test examples whose top class is not among their labels"
@@ -578,7 +578,7 @@ def circumstances() -> str:
 
 
 def as_json(columns: list[Column]) -> dict:
-    """Everything measured, with the paper's figures, in plain types."""
+    """Convert all results, with the paper's figures, to plain types for JSON."""
     return {
         "datasets": [
             {

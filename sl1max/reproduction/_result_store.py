@@ -1,8 +1,8 @@
-"""A folder that keeps the measurements of `sl1max.reproduction._reproduce`, and the fits that are not finished.
+"""Storage for the results of `sl1max.reproduction._reproduce` and for unfinished fits.
 
-A measurement is a small JSON file. Until there is one, a fit has a file that says what it is of and how long it has
-taken, and its checkpoint beside that. Fits of one run, or of several, one after another or at once, make one report as
-long as they are of the same data and settings; others are refused.
+A result is a small JSON file. An unfinished fit has a file with its settings and the time spent, and a checkpoint
+beside it. Fits of one or several runs, also simultaneous ones, make one report if they have the same data and settings;
+others are refused.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SECONDS_BETWEEN_NOTES = 60.0
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of one fit.
+    """Stored files of one fit.
 
     Attributes
     ----------
     path : Path
         Of the measurement, ``.json``.
     about : dict
-        What it was measured on: data and settings.
+        Data and settings of the result.
     """
 
     path: Path
@@ -39,11 +39,11 @@ class Kept:
     _TYPES = {"measured": dict, "seconds": float}  # noqa: RUF012
 
     def load(self) -> dict | None:
-        """The measurement, if there is one."""
+        """Return the result, or None."""
         return self._read(self.path, "measured")
 
     def save(self, measured: dict) -> None:
-        """Keep a measurement; what was left of the fit goes."""
+        """Store a result and remove the files of the unfinished fit."""
         self._write(self.path, measured=measured)
         self.checkpoint.unlink(missing_ok=True)
         shutil.rmtree(self.parts, ignore_errors=True)
@@ -56,7 +56,7 @@ class Kept:
 
     @property
     def parts(self) -> Path:
-        """A folder for the models of some of the classes, where a learner has no checkpoint of its own."""
+        """Folder for the models of groups of classes, for learners without checkpoints."""
         return self.path.with_suffix(".parts")
 
     @property
@@ -65,9 +65,9 @@ class Kept:
 
     @contextlib.contextmanager
     def timing(self):
-        """A `Clock` that goes on from where it was when the fit was broken off.
+        """Return a `Clock` that continues from the time of an interrupted fit.
 
-        What the fit is of is written down before anything that it leaves: a fit of other data does not go on from it.
+        Data and settings are written first, so that a fit of other data does not continue from it.
         """
         clock = Clock(self._read(self._begun, "seconds") or 0.0, self._note)
         self._note(clock.seconds)
@@ -84,7 +84,7 @@ class Kept:
             stream.write(json.dumps({"about": self.about, **content}, indent=1).encode())
 
     def _read(self, path, name):
-        """What a file has under `name`, if it is there, and of this data and these settings."""
+        """Read the entry `name` of a file, if it exists; check data and settings."""
         if not path.exists():
             return None
         try:
@@ -100,7 +100,7 @@ class Kept:
 
 
 class Clock:
-    """Seconds of a fit, over all of its runs; given to `note` now and then, unless it is None."""
+    """Seconds of a fit, summed over its runs; passed to `note` from time to time, unless it is None."""
 
     def __init__(self, before=0.0, note: Callable[[float], None] | None = None):
         self._note = note
@@ -117,7 +117,7 @@ class Clock:
             self.note()
 
     def note(self):
-        """A full disk is no reason to end the fit: the seconds since the last note are lost if it is broken off."""
+        """Ignore a full disk: only the seconds since the last note would be lost."""
         self._noted = time.monotonic()
         if self._note is not None:
             with contextlib.suppress(OSError):
@@ -125,5 +125,5 @@ class Clock:
 
 
 def file_name(*words) -> str:
-    """A name from words and numbers that any file system takes."""
+    """Make a file name that is valid on all file systems."""
     return "-".join(re.sub(r"[^A-Za-z0-9.]+", "", str(word)) for word in words)
