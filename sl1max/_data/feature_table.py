@@ -178,7 +178,7 @@ def choose_classes(features: str, n: float) -> str:
     Parameters
     ----------
     features : str
-        "auto" or letters out of "lqpht".
+        "auto" or letters of "lqpht".
     n : float
         The number of presences, which "auto" depends on.
 

@@ -446,12 +446,12 @@ class AdaBoostClassifier(MaxentPredictor):
     n_iter_no_change : int
         Stop after this many checks without improvement of the validation error.
     n_jobs : int, optional
-        Threads, over classes and for predictions; the result does not depend on it.
+        Number of threads, over classes and for predictions; the result does not depend on it.
     callback : callable, optional
         Called with a `FitProgress` every 100 rounds of a class and at their end, with early stopping also after every
         check of the validation error; if it returns a true value, this class stops.
     random_state : int or RandomState, optional
-        Draws the validation examples.
+        Random state of the choice of validation examples.
     verbose : int
         1: progress on stderr.
 
@@ -534,9 +534,9 @@ class AdaBoostClassifier(MaxentPredictor):
         y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
             Labels, or an indicator of zeros and ones of the classes of each example.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the same as having the example twice.
+            Weight 2 equals two copies of the example.
         X_val, y_val : as X and y, optional
-            Validation examples for early stopping, in place of a share of the training examples.
+            Validation examples for early stopping, instead of held-out training examples.
 
         Returns
         -------

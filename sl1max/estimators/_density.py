@@ -19,10 +19,10 @@ MARGIN = 0.1
 
 
 class MaxentDensity(DensityMixin, BaseEstimator):
-    """The distribution of maximum entropy over a background, from examples.
+    """Density estimate of maximum entropy over a background.
 
-    Among all distributions over the background whose means of the features are those of the examples, each to within a
-    penalty, the one nearest to a default distribution q0. Examples that equal no point of the background are added to
+    The estimate is the distribution closest to a default distribution q0 among those whose means of the features differ
+    from those of the examples by at most the penalties. Examples that equal no point of the background are added to
     it; background and added examples are the sample space.
 
     Parameters
@@ -33,16 +33,16 @@ class MaxentDensity(DensityMixin, BaseEstimator):
     background_weight : array of shape (n_background,), optional
         The default distribution q0, of any scale. Uniform if not given.
     features : str
-        "auto" or letters out of "lqpht": linear, quadratic, product, hinge, threshold features of the columns. "auto",
-        by the number of examples: linear; quadratic from 10; hinge from 15; product from 80.
+        "auto" or letters of "lqpht": linear, quadratic, product, hinge, threshold features of the columns.
+        "auto", by the number of examples: linear; quadratic from 10; hinge from 15; product from 80.
     beta_multiplier : float
         Factor of all penalties.
     n_background : int
-        How many points are drawn if there is no background.
+        Number of points drawn if there is no background.
     tol : float
         Stop when the duality gap, in nats, is at most tol times the log of the number of points.
     max_iter : int
-        Most rounds.
+        Maximum number of rounds.
     random_state : int, RandomState or None
         For the points that are drawn, and for `sample`.
 
@@ -101,7 +101,7 @@ class MaxentDensity(DensityMixin, BaseEstimator):
             Examples.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the same as having the example twice.
+            Weight 2 equals two copies of the example.
 
         Returns
         -------

@@ -34,7 +34,7 @@ class HierarchyClassifier(ClassifierMixin, BaseEstimator):
         "auto": a binary tree by agglomerative clustering with average linkage. The similarity of two classes is the
         cosine between the deviations of their means from the mean of all examples.
     n_jobs : int, optional
-        Threads that train the nodes.
+        Number of threads for training the nodes.
 
     Attributes
     ----------

@@ -33,39 +33,40 @@ Selection: TypeAlias = Literal["best", "one_standard_error"]
 SELECTIONS = get_args(Selection)
 SEARCH_SHARE = 0.8  # of max_time: for cross-validation; the rest is for training on all examples
 
-LEAST_TIME = 1e-3  # seconds: less than any fit, so that each makes one model and ends
+LEAST_TIME = 1e-3  # seconds: less than any fit, so that each trains one model and ends
 
 
 class MaxentClassifierCV(MaxentPredictor):
-    """Maximum-entropy classifier that chooses beta by cross-validation, and the model too if asked.
+    """Maximum-entropy classifier with beta, and optionally the model, chosen by cross-validation.
 
-    In each fold the betas are gone through from the largest down, each model starting from the weights of the
-    one before. The best mean score wins, the largest beta among equals, and is trained on all examples.
+    In each fold, models are trained at decreasing betas, each starting from the weights of the previous one. The beta
+    with the best mean score, the largest if several are equal, is used for training on all examples.
 
     Parameters
     ----------
     betas : int or array
-        The betas to try; or how many, evenly spaced on a logarithmic scale from the one at which all weights
-        are zero to a thousandth of it.
+        The betas, or their number: they are then evenly spaced on a logarithmic scale from the smallest beta at which
+        all weights are zero to a thousandth of it.
     distribution : str or list of str
-        As in `MaxentClassifier`, or several to choose from.
+        As in `MaxentClassifier`, or a list to choose from.
     label_mode : str or list of str
-        As in `MaxentClassifier`, or several to choose from.
+        As in `MaxentClassifier`, or a list to choose from.
     beta_rule, fit_intercept, solver, tol, max_iter, multilabel_weighting, class_weight :
         As in `MaxentClassifier`.
     scoring : str or callable, optional
-        The name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; the greater, the better. If not
-        given: the accuracy. Sample weights are passed to the score, except if it is a callable.
+        Name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; larger is better. The default is the accuracy.
+        Sample weights are passed to the score, except if it is a callable.
     selection : {"best", "one_standard_error"}
         "best": the beta of the best mean score. "one_standard_error": the largest beta, for the same model, whose mean
-        score is at most one standard error of the best one below it: fewer weights at no measurable loss.
+        score is at most one standard error below the best one: fewer weights without a significant loss.
     max_time : float, optional
-        Seconds that `fit` may take: four fifths for the search, in equal parts for each fold and model, the rest for
-        training on all examples. Betas that are not reached in a fold have the score NaN and are not chosen.
+        Limit on the time of `fit` in seconds: four fifths for cross-validation, in equal parts for each fold and model,
+        the rest for training on all examples. Betas that are not reached in a fold have the score NaN and are not
+        chosen.
     cv : int, splitter or iterable, optional
-        Folds: five if not given, stratified if y is a vector of labels.
+        Folds: by default five, stratified if y is a vector of labels.
     n_jobs : int, optional
-        Threads, over folds and models and for predictions; the result does not depend on it.
+        Number of threads, over folds and models and for predictions; the result does not depend on it.
     verbose : int
         1: a line on stderr for each fold.
 
@@ -78,7 +79,7 @@ class MaxentClassifierCV(MaxentPredictor):
     best_score_ : float
         Its mean score.
     best_index_ : int
-        Its place in ``cv_results_``.
+        Its index in ``cv_results_``.
     standard_error_ : float
         Standard error of the best mean score over the folds.
     cv_results_ : dict of arrays
@@ -89,14 +90,14 @@ class MaxentClassifierCV(MaxentPredictor):
     n_splits_ : int
         Number of folds.
     model_, classes_, coef_, sparse_coef_, intercept_, n_iter_, dual_gap_, objective_ :
-        Those of the winner trained on all examples, as in `MaxentClassifier`.
+        Those of the chosen model trained on all examples, as in `MaxentClassifier`.
     n_features_in_, feature_names_in_ :
         As in `MaxentClassifier`.
 
     Warns
     -----
     UserWarning
-        The best mean score is that of the smallest beta tried, or of the largest one given: extend the grid.
+        The best mean score is that of the smallest beta, or of the largest given one: extend the grid.
 
     See Also
     --------
@@ -160,7 +161,7 @@ class MaxentClassifierCV(MaxentPredictor):
         y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
             Labels, or an indicator of the classes of each example.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the same as having the example twice.
+            Weight 2 equals two copies of the example.
         **params :
             ``groups`` for the splitter, or what metadata routing passes to splitter and scorer.
 
@@ -218,7 +219,7 @@ class MaxentClassifierCV(MaxentPredictor):
         return spaced_betas(prepare(X, y, beta=1.0, sample_weight=weight, **of_data), self.betas)
 
     def _set_results(self, models, grids, found, n_splits):
-        """The table of results and the best of it, from what `score_path` found for each model and fold."""
+        """Make the table of results from those of `score_path`, and find the best row."""
         tables = [np.stack(found[k : k + n_splits], axis=2) for k in range(0, len(found), n_splits)]
         scores, times, n_nonzero = np.concatenate(tables, axis=1)
         params = [
@@ -255,7 +256,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self.n_splits_ = n_splits
 
     def _warn_at_the_end(self, best, grid):
-        """Say that a beta outside of the grid may be better."""
+        """Warn that a beta outside the grid may be better."""
         given = not isinstance(self.betas, numbers.Integral)  # else all weights are zero at the largest one
         beta = self.cv_results_["param_beta"][best]
         if grid.stop - grid.start > 1 and (best == grid.stop - 1 or (best == grid.start and given)):
@@ -268,7 +269,7 @@ class MaxentClassifierCV(MaxentPredictor):
             )
 
     def score(self, X: Matrix, y: Matrix, sample_weight: ArrayLike | None = None) -> float:
-        """The score that ``scoring`` names, on other examples.
+        """Compute the score ``scoring`` on other examples.
 
         Parameters
         ----------
@@ -288,7 +289,7 @@ class MaxentClassifierCV(MaxentPredictor):
     # Metadata
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Which metadata splitter and scorer ask for; see scikit-learn's user guide on metadata routing."""
+        """Metadata requested by splitter and scorer; see scikit-learn's user guide on metadata routing."""
         mapping = MethodMapping().add(caller="fit", callee="score")
         return (
             MetadataRouter(owner=self)

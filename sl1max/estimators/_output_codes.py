@@ -33,9 +33,9 @@ class OutputCodeClassifier(multiclass.OutputCodeClassifier):
     code_size : float, optional
         Bits per class. By default 1.5, and at least 16 bits in total.
     random_state : int or RandomState, optional
-        Draws the code book.
+        Random state of the code book.
     n_jobs : int, optional
-        Threads that train the bits.
+        Number of threads for training the bits.
 
     Attributes
     ----------

@@ -112,7 +112,7 @@ def top_features(
     X: Matrix | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Table:
-    """The features that matter most for a class.
+    """List the most important features of a class.
 
     Parameters
     ----------
@@ -120,12 +120,13 @@ def top_features(
     label : object
         The class; for a model trained on an indicator the number of its column.
     n : int
-        How many at most. Features of weight zero are not listed.
+        Maximum number of features. Features of weight zero are not listed.
     by : {"weight", "effect"}
-        What the features are ordered by, the greatest absolute value first. "effect" is the weight times the standard
+        Order of the features, largest absolute value first. "effect" is the weight times the standard
         deviation of the feature in ``X``: rare features with large weights then come after common ones.
     sign : {"both", "positive", "negative"}
-        "positive": only the features that speak for the class. "negative": only those that speak against it.
+        "positive": only features with positive weight, which are evidence for the class. "negative": only those with
+        negative weight.
     against : object, optional
         Another class, to compare with: the weights are those of ``label`` less those of ``against``.
     X : array, sparse matrix or frame of shape (n_samples, n_features), optional
@@ -228,7 +229,7 @@ def explain(
     against: Any = None,
     feature_names: Sequence[str] | None = None,
 ) -> Explanation:
-    """What each feature of one example contributes to its score.
+    """Explain the score of one example by the contributions of its features.
 
     Parameters
     ----------

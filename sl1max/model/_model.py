@@ -182,14 +182,14 @@ class Model:
         offset : array of shape (n_samples,) or (n_samples, n_classes), optional
             Added to the scores, as in training.
         n_jobs : int, optional
-            Threads; the result does not depend on it.
+            Number of threads; the result does not depend on it.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for a vector of two labels
             Class-conditional: lambda_c . x - ln Z(c) + ln p~(c). Joint, exclusive: ln p(x, c) up to one
-            constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds. For a vector of
-            two labels the value of the second less that of the first.
+            constant. Conditional, exclusive: the scores with the intercept. Otherwise the log-odds. For a vector of two
+            labels, the value of the second minus that of the first.
 
         Examples
         --------
@@ -393,7 +393,7 @@ class Model:
         return_decision : bool
             Return the decision values too.
         n_jobs : int, optional
-            Threads; the result does not depend on it.
+            Number of threads; the result does not depend on it.
 
         Returns
         -------
@@ -501,19 +501,20 @@ class Model:
         X: Matrix | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Table:
-        """The features that matter most for a class.
+        """List the most important features of a class.
 
         Parameters
         ----------
         label : object
             The class; for a model trained on an indicator the number of its column.
         n : int
-            How many at most. Features of weight zero are not listed.
+            Maximum number of features. Features of weight zero are not listed.
         by : {"weight", "effect"}
-            What the features are ordered by, the greatest absolute value first. "effect" is the weight times the
+            Order of the features, largest absolute value first. "effect" is the weight times the
             standard deviation of the feature in ``X``.
         sign : {"both", "positive", "negative"}
-            "positive": only the features that speak for the class. "negative": only those that speak against it.
+            "positive": only features with positive weight, which are evidence for the class. "negative": only those
+            with negative weight.
         against : object, optional
             Another class, whose weights are subtracted.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
@@ -545,7 +546,7 @@ class Model:
         against: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> Explanation:
-        """What each feature of one example contributes to its score.
+        """Explain the score of one example by the contributions of its features.
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     features : str
-        "auto" or letters out of "lqpht": linear, quadratic, product, hinge, threshold. "auto", by the number of
+        "auto" or letters of "lqpht": linear, quadratic, product, hinge, threshold. "auto", by the number of
         presences: linear; quadratic from 10; hinge from 15; product from 80. Categories always have indicators.
     beta_multiplier : float
         Factor of all penalties.
@@ -79,7 +79,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
     tol : float
         Stop when the duality gap, in nats, is at most tol times the log of the number of points.
     max_iter : int
-        Most rounds.
+        Maximum number of rounds.
 
     Attributes
     ----------

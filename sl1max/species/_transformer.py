@@ -56,7 +56,7 @@ class MaxentFeatures(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     features : str
-        "auto" or letters out of "lqpht": linear, quadratic, product, hinge, threshold. "auto", by the number of
+        "auto" or letters of "lqpht": linear, quadratic, product, hinge, threshold. "auto", by the number of
         presences: linear; quadratic from 10; hinge from 15; product from 80. Categories always have indicators.
     categorical_features : "from_dtype", None or list
         Which columns are categories: those of a frame that are not numbers, none, or those listed, by number, by name

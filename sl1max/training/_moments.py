@@ -143,7 +143,7 @@ def fit_moments(
     tol : float
         Stop when the duality gap, in nats, is at most tol times the log of the number of points.
     max_iter : int
-        Most rounds.
+        Maximum number of rounds.
 
     Returns
     -------

@@ -131,7 +131,7 @@ def pose_presences(
     ----------
     space : SampleSpace
     features : str
-        "auto" or letters out of "lqpht".
+        "auto" or letters of "lqpht".
     categorical : sequence of int
         Covariates whose values are categories.
     beta_multiplier, beta_lqp, beta_categorical, beta_threshold, beta_hinge :
