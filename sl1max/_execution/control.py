@@ -1,4 +1,4 @@
-"""Control of a fit: its limits, the flag that stops it, and the loop that advances one solver."""
+"""Control of a fit: limits, stop flag, and the loop that advances one solver."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sl1max._utils.progress import FitProgress, Observer
 from sl1max._utils.threads import call_later
 
 DEFAULT_MAX_ITER = {"newton": 1000, "sequential": 1_000_000}
-# Figures that are computed twice from the same weights differ by less than this share of themselves; dual gaps, of
-# their target.
+# Relative difference of values computed twice from the same weights; for dual gaps relative to their target.
 FIGURES_RTOL = 1e-8
 GAP_RTOL = 1e-3
 STOPPED, TIME_IS_OVER = 1, 2  # values of the flag that stops a fit, beside 0
@@ -21,7 +20,7 @@ CHUNK = {"newton": 1, "sequential": 1000, "boosting": 100}  # iterations between
 
 
 class Deadline:
-    """The end of the time that a computation may take.
+    """Time limit of a computation.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ class Deadline:
         self._end = np.inf if seconds is None else time.monotonic() + float(seconds)
 
     def __reduce__(self):
-        # The monotonic clock of another process may have another origin; it is given the time that is left.
+        # The monotonic clock of another process may have another origin, so the remaining time is sent.
         return Deadline, (self.remaining if self.is_limited else None,)
 
     @property
@@ -110,7 +109,7 @@ class FitControl:
         return bool(self.stop[0] == TIME_IS_OVER)
 
     def advance(self, solver, class_label, effort=1.0, checkpoint: Callable | None = None) -> str:
-        """Run a solver to its end, its limit or an interrupt.
+        """Run a solver until it ends, reaches a limit or is interrupted.
 
         Parameters
         ----------
@@ -175,14 +174,14 @@ def solve_problem(problems, plan, control: FitControl, begun=None, note=None):
     plan : Plan
     control : FitControl
     begun : Solution, optional
-        Where to start.
+        Start of the solver.
     note : callable, optional
-        Called between iterations with a function that makes a `Solution` of the weights so far.
+        Called between iterations with a function that makes a `Solution` of the current weights.
 
     Returns
     -------
     Solution or None
-        None if the fit was stopped before the problem began.
+        None if the fit was stopped before the problem was started.
     """
     if control.stop[0]:
         return None
@@ -193,7 +192,7 @@ def solve_problem(problems, plan, control: FitControl, begun=None, note=None):
 
 
 def check_solution(problems, solution, control: FitControl) -> str:
-    """Compare a solution that was read from a file with what its weights give on the training set.
+    """Check a solution read from a file against its weights on the training set.
 
     Returns
     -------

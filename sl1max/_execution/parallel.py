@@ -1,10 +1,10 @@
-"""Solving the problems of a model: in threads of this process or, through joblib, by workers elsewhere.
+"""Solving the problems of a model in threads of this process or, through joblib, in other processes.
 
-Problems are independent of each other, and what is solved is kept as it comes: an error in one of them, a worker
-that dies or Ctrl-C takes nothing from the others. The longest come first, so that no processor idles at the end.
+Problems are independent, and solutions are stored when they are finished: an error in one problem, a worker that dies
+or Ctrl-C does not affect the others. The longest problems start first, so that no processor is idle at the end.
 
-Threads are the default. Where ``joblib.parallel_config`` names an engine without shared memory ("dask", "ray",
-"loky"), the training set is sent to its workers once and the problems in groups, the short ones together.
+Threads are the default. If ``joblib.parallel_config`` selects a backend without shared memory ("dask", "ray", "loky"),
+the training set is sent to its workers once, and short problems are sent in groups.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from sl1max._utils.threads import count_threads, map_threads
 
 GROUPS_PER_WORKER = 16
 LARGEST_GROUP = 64
-AHEAD = 24  # groups sent before they are needed; dask takes data from workers when fewer than 20 tasks wait for it
-ROUND_PER_WORKER = 8  # groups, for engines that give back nothing before all is done
-# What joblib's engines raise when a worker is gone, with what it held; by name, so that none need be imported.
+AHEAD = 24  # groups sent ahead; dask removes data from workers if fewer than 20 tasks wait for it
+ROUND_PER_WORKER = 8  # groups, for backends that return results only when all are done
+# Exceptions of joblib's backends when a worker dies; by name, so that no backend is imported.
 WORKER_DEATHS = {
     "ActorDiedError", "CancelledError", "CommClosedError", "FutureCancelledError", "KilledWorker", "LostWorkerError",
     "NodeDiedError", "OutOfMemoryError", "RayActorError", "TerminatedWorkerError", "WorkerCrashedError",
@@ -50,7 +50,7 @@ class Failure:
 
 @dataclass(eq=False)
 class Outcome:
-    """What became of the problems, by their number in ``plans``."""
+    """Results of the problems, by their number in ``plans``."""
 
     plans: list
     solved: dict[int, Any] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def solutions(self) -> list:
-        """In the order of the plans, as far as there are some."""
+        """The solutions, in the order of the plans."""
         return [self.solved[k] for k in sorted(self.solved)]
 
     @property
@@ -78,12 +78,12 @@ def solve_all(reduction, control: FitControl, n_jobs, journal=None) -> Outcome:
     control : FitControl
     n_jobs : int or None
     journal : Journal, optional
-        Where solutions are written, and where those of an earlier call come from.
+        Storage for solutions, also those of an earlier call.
 
     Returns
     -------
     Outcome
-        Ctrl-C is noted there, not raised; so is the end of the time, and then at least one problem has a solution.
+        Ctrl-C is recorded there, not raised. So is a reached time limit; at least one problem then has a solution.
     """
     work = Work(reduction, control, journal)
     labels = [reduction.class_label(plan) for plan in work.outcome.plans]
@@ -113,23 +113,23 @@ def _run(work, n_jobs):
 
 
 def _run_in_threads(work, function, numbers, n_jobs):
-    """Call a function with the numbers of problems; a problem that is alone may have all threads for itself."""
+    """Call a function with the numbers of problems; a single problem may use all threads."""
     alone = len(numbers) <= 1
     work.control.n_threads = n_threads_of(n_jobs) if alone else 1
     if not alone:
-        work.reduction.data.columns  # noqa: B018  made here, not by several threads at once
+        work.reduction.data.columns  # noqa: B018  computed here, before threads use it
     map_threads(function, numbers, 1 if alone else count_threads(n_jobs))
 
 
 def n_threads_of(n_jobs) -> int:
-    """What n_jobs means for a problem that is alone: -1 all processors, -2 all but one."""
+    """Convert n_jobs to a number of threads for a single problem: -1 all processors, -2 all but one."""
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
     return max((os.cpu_count() or 1) + 1 + n_jobs, 1)
 
 
 class Work:
-    """The problems with what has been found so far."""
+    """The problems and their results so far."""
 
     def __init__(self, reduction, control, journal=None):
         self.reduction = reduction
@@ -137,14 +137,14 @@ class Work:
         self.journal = journal
         self.outcome = Outcome(reduction.plans(control.algorithm))
         self.efforts = [reduction.effort(plan) for plan in self.outcome.plans]
-        self.begun = {}  # solutions of an earlier call to go on from
+        self.begun = {}  # solutions of an earlier call to continue from
         self._n_running = 0
         self._changed = threading.Condition()
         if journal is not None:
             self.begun = journal.solutions(self.outcome.plans, reduction.data.matrix.shape[1])
 
     def check_begun(self, k):
-        """Take a solution of an earlier call as it is, start from it, or drop it."""
+        """Use a solution of an earlier call unchanged, as a start, or not at all."""
         solution = self.begun[k]
         verdict = check_solution(self.reduction, solution, self.control)
         if verdict == "confirmed" and solution.is_final(self.control.max_iter):
@@ -154,7 +154,7 @@ class Work:
 
     @contextlib.contextmanager
     def interruptible(self):
-        """Note Ctrl-C and wait until all threads have stopped."""
+        """Record Ctrl-C and wait until all threads have stopped."""
         try:
             yield
         except KeyboardInterrupt as error:
@@ -166,7 +166,7 @@ class Work:
             raise
 
     def order(self):
-        """The numbers of the open problems, longest first."""
+        """Return the numbers of the unsolved problems, longest first."""
         still_open = [k for k in range(len(self.outcome.plans)) if k not in self.outcome.solved]
         return sorted(still_open, key=lambda k: -self.efforts[k])
 

@@ -1,1 +1,1 @@
-"""The five models: from a training set to problems, from their solutions to a model."""
+"""The five models: problems of a training set, and a model of their solutions."""

@@ -1,6 +1,6 @@
-"""From a training set to problems for the core, and from their solutions to one model.
+"""The five models: problems of a training set, and a model of their solutions.
 
-What the five models differ in is which blocks of cells share a problem and how these are normalised:
+The five models differ in which class blocks share a problem, and in how these are normalised:
 
 ========================  ==========================================================================
 conditional, independent  one per class: the difference of the class's and its non-class's weights
@@ -34,11 +34,11 @@ from sl1max._solvers.many_classes import ByClassSolver, ClassTasks
 from sl1max._utils.progress import FitProgress
 from sl1max.model._model import Model
 
-# Classes x examples from which on exclusive classes are solved one by one. All at once take 32 bytes for each of them,
-# two gigabytes here.
+# Classes x examples from which on exclusive classes are solved one by one. All at once need 32 bytes per pair, two
+# gigabytes here.
 MANY_CELLS = 1 << 26
-# Exclusive classes, one by one, begin with a model of one in so many examples, if these are enough, that is trained as
-# long as a pass makes the objective fall to less than this share of it.
+# Solving exclusive classes one by one starts from a model of one in COARSER examples, if these are at least LEAST_ROWS.
+# It is trained as long as a pass decreases the objective below the share COARSE_FALL.
 COARSER = 8
 LEAST_ROWS = 10_000
 COARSE_FALL = 0.98
@@ -57,9 +57,9 @@ class Plan:
     pooled : bool
         One normaliser over the examples, not one per example.
     rival : (c, side) or None
-        The block whose scores are subtracted, so that it needs no weights of its own.
+        The reference class block, whose scores are subtracted and which has no weights.
     own_mass : bool
-        Means are over the block's own examples, not over all.
+        Means are over the examples of the block, not over all examples.
     """
 
     group: int
@@ -71,7 +71,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What is kept of a solver; ``rows`` holds (block, columns, weights), ``intercept`` a value per block."""
+    """Result of a solver; ``rows`` has (block, columns, weights), ``intercept`` a value per block."""
 
     plan: Plan
     rows: list
@@ -84,7 +84,7 @@ class Solution:
     status: str
 
     def is_final(self, max_iter) -> bool:
-        """Whether a second call need not go on with it."""
+        """Whether a second call need not continue it."""
         return self.status == "converged" or (self.status == "running" and self.n_iter >= max_iter)
 
 
@@ -114,12 +114,12 @@ class Reduction:
 
     @property
     def separates(self):
-        """The joint model falls into one class-conditional problem per block."""
+        """Whether the joint model separates into one class-conditional problem per block."""
         return self.distribution == "joint" and self.fit_intercept
 
     @property
     def memory_advice(self):
-        """What helps when there is no memory to solve a problem."""
+        """Advice for the case that memory is insufficient for a problem."""
         if self.data.exclusive and self.distribution != "class-conditional" and not self.separates:
             return 'train on fewer examples, features or classes, or with label_mode="independent", one class at a time'
         return "lower n_jobs, raise beta, or train on fewer examples"
@@ -127,7 +127,7 @@ class Reduction:
     # Data to problems
 
     def plans(self, algorithm):
-        """The problems to solve, in class order."""
+        """List the problems in class order."""
         classes = [int(c) for c in np.flatnonzero(self.data.constant == 0)]
         if self.distribution == "class-conditional":
             return [Plan(c, ((c, IN_CLASS),), pooled=True, own_mass=True) for c in classes]
@@ -145,17 +145,17 @@ class Reduction:
         pooled = self.distribution == "joint"
         if pooled or algorithm == "sequential" or len(together[0] if together else ()) != 2:
             return [Plan(group, blocks, pooled) for group, blocks in zip(groups, together, strict=True)]
-        # Of two exclusive classes the second is told from the first, as the class from its non-class.
+        # Of two exclusive classes, the second is modelled against the first, like a class against its non-class.
         pairs = [blocks[::-1] if self.data.exclusive else blocks for blocks in together]
         return [Plan(group, (block,), pooled, rival) for group, (block, rival) in zip(groups, pairs, strict=True)]
 
     def class_label(self, plan: Plan):
-        """The class whose problem it is; None when the classes are fitted together."""
+        """Return the class of a problem; None if the classes are fitted together."""
         together = self.data.exclusive and not plan.own_mass
         return None if together else self.data.classes[plan.blocks[0][0]]
 
     def zero_beta(self, plan: Plan) -> float:
-        """The least beta at which all weights of a problem are zero; for penalties of beta = 1."""
+        """Compute the smallest beta at which all weights of a problem are zero; for penalties of beta = 1."""
         if self._goes_by_class(plan):
             return self._by_class_solver(plan, tol=0.0).largest_ratio()
         unit, emp_mean = self._beta(plan), self._emp_mean(plan)
@@ -165,16 +165,16 @@ class Reduction:
         return float(np.divide(distance, unit, out=np.zeros_like(distance), where=unit > 0).max())
 
     def effort(self, plan: Plan) -> float:
-        """How long a problem may take, in no unit: it grows with the smaller of a block and the rest."""
+        """Estimate the relative time of a problem: it grows with the smaller of a block and the other examples."""
         own = self.moments.block_mass(*plan.blocks[0])
         return float(np.sqrt(max(min(own, self.moments.mass - own), 1.0)))
 
     def make_solver(
         self, plan: Plan, algorithm, tol, begun: Solution | None = None, *, changes=False, n_threads=1
     ) -> Solver:
-        """A solver of one problem, at the weights of an earlier solution or model if there is one.
+        """Make the solver of one problem, with the weights of an earlier solution or model as start.
 
-        If the problem changes later, it is a solver of all rows, that `change_solver` takes.
+        If the problem changes later, it is a solver of all rows, for `change_solver`.
         """
         if not changes and algorithm == "newton" and self._goes_by_class(plan):
             start = self._start(plan) if begun is None else self._start_again(plan, begun)
@@ -195,7 +195,7 @@ class Reduction:
         )  # fmt: skip
 
     def _goes_by_class(self, plan):
-        """Whether it is a problem of exclusive classes that are too many to be solved all at once."""
+        """Whether there are too many exclusive classes to solve the problem with all classes at once."""
         return (
             not plan.pooled
             and len(plan.blocks) > 2
@@ -223,9 +223,9 @@ class Reduction:
         )  # fmt: skip
 
     def _start_coarsely(self, plan, n_threads, stop):
-        """Weights, as the solver takes them, of a model of some examples that is hardly trained; None if interrupted.
+        """Compute start weights by briefly training a model of some examples; None if interrupted.
 
-        Of the objective they leave little for all examples to find, at a small part of the cost.
+        This finds most of the decrease of the objective at a small part of the cost.
         """
         n_rows = len(self.data.mass)
         rows = np.sort(np.random.default_rng(0).permutation(n_rows)[: n_rows // COARSER])
@@ -248,7 +248,7 @@ class Reduction:
         return number[blocks].astype(np.int32), cols, values, intercept
 
     def _can_merge(self, plan, beta):
-        """Whether many rows may be alike."""
+        """Whether many rows may be identical in the working set."""
         _, *more = plan.blocks
         return (
             self.data.columns.indexed_by_rows
@@ -268,18 +268,17 @@ class Reduction:
         return bool((self.data.mass == self.data.mass[0]).all())
 
     def _common_base(self, plan):
-        """`_base` of an example where it is that of all of them."""
+        """`_base` of an example if it is the same for all."""
         return float(self.data.mass[0] / (1 if plan.pooled else self.moments.mass))
 
     def change_solver(self, plan: Plan, solver: Solver):
-        """Give a solver, made for the same plan of another training set on the same columns, this one's problem."""
+        """Replace the problem of a solver made for the same plan of another training set on these columns."""
         solver.change(self._problem(plan, self._emp_mean(plan), self._beta(plan)))
 
     def solution(self, plan: Plan, solver: Solver, status, begun: Solution | None = None) -> Solution | None:
-        """What the model needs of a solver that started from ``begun``.
+        """Read the solution from a solver that started from ``begun``.
 
-        A solver that was stopped before its first iteration, or while its groups of rows change, has nothing to
-        add: the result is ``begun``.
+        If a solver was stopped before its first iteration, or while its groups of rows change, the result is ``begun``.
         """
         stopped = status in ("interrupted", "time_limit")
         if stopped and (solver.n_iter == 0 or isinstance(solver, MergedSolver)):
@@ -302,13 +301,13 @@ class Reduction:
         )
 
     def first_solution(self, plan: Plan, algorithm, tol, begun: Solution | None = None) -> Solution:
-        """The solution of a problem for whose first iteration there is no time; its status is "time_limit"."""
+        """Solution of a problem without time for its first iteration; its status is "time_limit"."""
         solver = self.make_solver(plan, algorithm, tol, begun, changes=len(plan.blocks) == 1)
         solver.run(0)
         return replace(self.solution(plan, solver, "running", begun), status="time_limit")
 
     def last_progress(self, solution: Solution, tol) -> FitProgress:
-        """The last report of a problem that was solved elsewhere."""
+        """Last progress report of a problem that was solved by another process."""
         offset = self._offset_share(solution.plan)
         return FitProgress(
             self.class_label(solution.plan),
@@ -336,18 +335,18 @@ class Reduction:
         return np.stack([self._target(plan, block) for block in plan.blocks])
 
     def _base(self, plan):
-        """Mass of the examples: as base measure of one normaliser, or as their shares of the loss."""
+        """Mass of the examples: the base measure of one normaliser, or the shares of the loss."""
         return self.data.mass if plan.pooled else self.data.mass / self.moments.mass
 
     def _emp_mean(self, plan):
-        """p~ of every feature (n_blocks, n_features)."""
+        """Observed mean p~ of every feature (n_blocks, n_features)."""
         return np.stack([self.moments.sums.block(*block) / self._mass(plan, block) for block in plan.blocks])
 
     def _mass(self, plan, block):
         return self.moments.block_mass(*block) if plan.own_mass else self.moments.mass
 
     def _beta(self, plan):
-        """Penalties (n_blocks, n_features); a difference of two weights costs the smaller of the two."""
+        """Penalties (n_blocks, n_features); for a difference of two weights the smaller of the two."""
         beta = np.stack([self.penalties.block(*block) for block in plan.blocks])
         if plan.rival is not None:
             np.minimum(beta, self.penalties.block(*plan.rival), out=beta)
@@ -357,7 +356,7 @@ class Reduction:
         return beta
 
     def _target(self, plan, block):
-        """Empirical distribution of a block: over its cells (pooled), or its share of each example."""
+        """Empirical distribution of a block over its examples (pooled), or its share of each example."""
         rows, share = self._held(block[0])
         target = np.zeros(len(self.data.mass))
         target[rows] = share
@@ -366,13 +365,13 @@ class Reduction:
         return target * self.data.mass / self._mass(plan, block) if plan.pooled else target
 
     def _held(self, c):
-        """Examples of class c, and its share of each."""
+        """Return the examples of class c, and its share of each."""
         labels = self.data.labels
         held = slice(labels.indptr[c], labels.indptr[c + 1])
         return labels.indices[held], labels.data[held]
 
     def _class_target(self, plan, block):
-        """The same as `_target`: the examples of the class, what theirs is, and that of all others; one mass."""
+        """Like `_target`, for equal masses: the examples of the class, their values, and the value of all others."""
         rows, share = self._held(block[0])
         unit = self.data.mass[0] / self._mass(plan, block) if plan.pooled else 1.0
         if block[1] == NON_CLASS:
@@ -380,7 +379,7 @@ class Reduction:
         return rows.astype(np.int32), share * unit, 0.0
 
     def _offset(self, plan):
-        """Offsets (n_blocks, n_samples) or None; those of independent classes belong to the class alone."""
+        """Offsets (n_blocks, n_samples) or None; those of independent classes apply to the class only."""
         if self.data.offset is None:
             return None
         offset = self._stack_offsets(plan)
@@ -390,10 +389,10 @@ class Reduction:
         return np.stack([self._block_offset(block) for block in plan.blocks])
 
     def _level(self, plan):
-        """What the offsets lie above zero, for every normaliser: log of the mean of their exponentials.
+        """Level of the offsets for every normaliser: log of the mean of their exponentials.
 
-        Without it the objective at weights zero is that of no offset, and so is the gap that tol asks for, whatever
-        the scale of q0; with a q0 that sums to one it would be zero.
+        With this level subtracted, the objective at zero weights, and the target of the gap, are those without an
+        offset, for any scale of q0. With a q0 that sums to one the objective would be zero.
         """
         offset = self._stack_offsets(plan)
         if plan.pooled:
@@ -405,7 +404,7 @@ class Reduction:
         return top + np.log(np.exp(offset - top).mean(axis=0))
 
     def _offset_share(self, plan):
-        """What the objective, and ln Z of a pooled problem, lost with what was subtracted from the offsets."""
+        """Part of the objective, and of ln Z of a pooled problem, that was subtracted from the offsets."""
         if self.data.offset is None:
             return 0.0
         if plan.rival is not None:
@@ -417,7 +416,7 @@ class Reduction:
         return self.data.offset[:, c] if side == IN_CLASS else np.zeros(len(self.data.mass))
 
     def _start(self, plan):
-        """Weights and intercepts of the earlier model, as the solver takes them; block by block."""
+        """Weights and intercepts of the earlier model, in the solver's format, block by block."""
         if self.warm_start is None:
             return None
         lam = sparse.vstack([self._start_row(block) for block in plan.blocks], format="csr")
@@ -432,7 +431,7 @@ class Reduction:
         return blocks, lam.indices.astype(np.int32), lam.data, intercept
 
     def _start_again(self, plan, begun):
-        """Weights and intercepts of an earlier solution, as the solver takes them."""
+        """Weights and intercepts of an earlier solution, in the solver's format."""
         cols = np.concatenate([cols for _, cols, _ in begun.rows])
         values = np.concatenate([-values if block == plan.rival else values for block, _, values in begun.rows])
         number = {block: b for b, block in enumerate(plan.blocks)} | {plan.rival: 0}
@@ -449,7 +448,7 @@ class Reduction:
         return value if side == IN_CLASS and np.isfinite(value) else 0.0
 
     def _split(self, plan, blocks, cols, values):
-        """(block, columns, weights) of a solution; a difference goes to the side that it costs least."""
+        """(block, columns, weights) of a solution; a difference belongs to the side with the smaller penalty."""
         order = np.lexsort((cols, blocks))
         blocks, cols, values = blocks[order], cols[order], values[order]
         if plan.rival is None:
@@ -464,14 +463,14 @@ class Reduction:
 
     @property
     def _shape(self):
-        """Shape of the objective: one number, or one per class."""
+        """Shape of the objective: () or (n_classes,)."""
         shared = self.data.exclusive and self.distribution != "class-conditional"
         return () if shared else (len(self.data.classes),)
 
     def join(self, solutions, settings, missing=()) -> tuple[Model, list]:
-        """One model from all solutions, and how the solver ended for each of its objectives.
+        """Join all solutions to one model; also return the status of each objective.
 
-        Classes with a plan among ``missing``, which have not been solved, have no weights and are never predicted.
+        Classes with a plan in ``missing`` were not solved; they have no weights and are never predicted.
         """
         absent = {c for plan in missing for c, _ in plan.blocks}
         solutions = [solution for solution in solutions if absent.isdisjoint(c for c, _ in solution.plan.blocks)]
@@ -503,7 +502,7 @@ class Reduction:
         return model, [report["status"] for report in reports]
 
     def _report(self, group, tol):
-        """Objective, gap and so on of the problems that make up one objective.
+        """Sum objective and gap of the problems that make up one objective.
 
         A joint model that separates has the objective sum_c p~(c) L_c + H(p~(c)).
         """
@@ -544,7 +543,7 @@ class Reduction:
         return sparse.csr_array((np.concatenate(values), np.concatenate(cols), indptr), shape=shape)
 
     def _join_intercepts(self, solutions, absent):
-        """Constants of the decision function: of the class, less that of the non-class if it has one."""
+        """Constants of the decision function: of the class, minus that of the non-class, if any."""
         intercept = np.zeros(len(self.data.classes))
         intercept[self.data.constant > 0] = np.inf
         intercept[self.data.constant < 0] = -np.inf
@@ -555,7 +554,7 @@ class Reduction:
                     value = np.log(self.moments.block_prior(c, side)) - solution.log_z
                 intercept[c] += value if side == IN_CLASS else -value
         if self.distribution == "conditional" and self.data.exclusive:
-            intercept -= intercept.mean()  # softmax knows them up to one constant
+            intercept -= intercept.mean()  # softmax determines them up to one constant
         return intercept
 
     def _join_log_z(self, groups, absent):

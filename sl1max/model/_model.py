@@ -72,7 +72,7 @@ class Model:
     objective_zero : float or ndarray
         The same with all weights zero and the intercept fitted.
     dual_gap : float or ndarray
-        Certified upper bound on how far the objective is above its minimum.
+        Certified upper bound on the distance of the objective to its minimum.
     n_iter : int or ndarray
         Rounds (``solver="newton"``) or single updates (``solver="sequential"``).
     converged : bool or ndarray

@@ -1,1 +1,1 @@
-"""Training: one model, a path, steps on request, means without examples, single classes."""
+"""Training: one model, a path, single steps, moments without examples, single classes."""

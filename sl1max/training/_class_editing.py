@@ -1,4 +1,4 @@
-"""A class more, a class less, a class trained anew: the others stay as they are, bit for bit.
+"""Adding, removing and retraining single classes; the other classes do not change, bit for bit.
 
 That is possible where classes are problems of their own: independent classes, class-conditional models, and joint
 models with intercepts.
@@ -41,7 +41,7 @@ def with_class(
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
 ) -> Model:
-    """The model with one class more, or with one that it has trained anew.
+    """Add a class to a model, or retrain one.
 
     With the examples and weights that the others were trained on, the same as training all at once. Other examples
     will do as well: of exclusive classes the prior of the new one is then its weight relative to that of the
@@ -51,23 +51,23 @@ def with_class(
     ----------
     model : Model
     label : object
-        The class. One that the model has is replaced.
+        The class. If the model has it, it is replaced.
     X : array or sparse matrix of shape (n_samples, n_features)
         Examples of the class and others; usually the training set.
     y : array of shape (n_samples,)
-        Which examples the class holds: True or 1, or a share between 0 and 1.
+        Which examples belong to the class: True or 1, or a share between 0 and 1.
     beta : float or array of shape (n_features,), optional
-        That of the model unless given.
+        By default that of the model.
     sample_weight, offset : array of shape (n_samples,), optional
     max_iter, callback, verbose :
-        As in `sl1max.fit`. The rest is as when the model was trained.
+        As in `sl1max.fit`. All other options are those of the model.
 
     Returns
     -------
     Model
-        A new one. Classes in sorted order stay so; otherwise the new one is the last. ``objective`` and
-        ``objective_zero`` of a joint model of exclusive classes, which are of all classes, are NaN after one of
-        them has been replaced.
+        A new model. Sorted classes stay sorted; otherwise the new class is the last. ``objective`` and
+        ``objective_zero`` of a joint model of exclusive classes refer to all classes and are NaN after one of them was
+        replaced.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def with_class(
 
 
 def without_class(model: Model, label: Any) -> Model:
-    """The model without one of its classes.
+    """Remove a class from a model.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def without_class(model: Model, label: Any) -> Model:
     Returns
     -------
     Model
-        A new one. The priors of the other classes, and so their decision values, stay as they are. Of a joint model
-        of exclusive classes ``objective`` and ``objective_zero``, which are of all classes, become NaN, and
-        ``dual_gap`` stays a bound.
+        A new model. The priors of the other classes, and their decision values, do not change. ``objective`` and
+        ``objective_zero`` of a joint model of exclusive classes refer to all classes and become NaN; ``dual_gap`` is
+        still a bound.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def _check_separate(model, what):
 
 
 def _cells(y, exclusive):
-    """y as an indicator: of the class, after that of the rest if classes are exclusive."""
+    """Convert y to an indicator: of the class, preceded by that of all others if classes are exclusive."""
     y = np.asarray(y.toarray() if sparse.issparse(y) else y)
     y = y.ravel() if y.ndim == 2 and 1 in y.shape else y
     if y.ndim != 1 or y.dtype.kind not in "buif":
@@ -173,7 +173,7 @@ def _cells(y, exclusive):
 
 
 def _check_examples(cells, label):
-    """Whether the class has examples, and so have the others, where they are counted."""
+    """Check that the class has examples and, where needed, that the others have."""
     *others, own = cells.sum(axis=0)
     if not own:
         raise ValueError(f"y has no example of class {label}: there is nothing to train it on")
@@ -182,7 +182,7 @@ def _check_examples(cells, label):
 
 
 def _solve(reduction, own, control):
-    """Solutions of the class's problems, and the plans of others."""
+    """Solve the problems of the class; return the solutions and the other plans."""
     plans = reduction.plans(control.algorithm)
     wanted = [plan for plan in plans if plan.blocks[0][0] == own]
     labels = [reduction.class_label(plan) for plan in wanted]
@@ -194,7 +194,7 @@ def _solve(reduction, own, control):
 
 
 def _report_share(part, solutions, reduction):
-    """What one class adds to the objective of a joint model of exclusive classes: p~(c) L_c - p~(c) ln p~(c)."""
+    """Contribution of one class to the objective of a joint model of exclusive classes: p~(c) L_c - p~(c) ln p~(c)."""
     (solution,) = solutions
     share = reduction.moments.block_prior(*solution.plan.blocks[0])
     entropy = -share * np.log(share)
@@ -209,7 +209,7 @@ def _report_share(part, solutions, reduction):
 
 
 def _rescale(part, model):
-    """A class trained on examples of another total weight, in terms of that of the model.
+    """Convert a class trained with another total weight to that of the model.
 
     Its normaliser, if it has one of its own, is a sum over more or fewer examples, and its prior is a share of them.
     """
@@ -242,7 +242,7 @@ def _warn_unconverged(part, own, label, imprecision):
 
 
 def _take(model, rows):
-    """Some of the classes of a model, in the given order."""
+    """Select classes of a model, in the given order."""
     changes = {"classes": model.classes[rows], "weights": model.weights[rows]}
     if model._parts is not None:
         changes["_parts"] = tuple(part[rows] for part in model._parts)
@@ -253,7 +253,7 @@ def _take(model, rows):
 
 
 def _put(model, part, label):
-    """A model with the one class of another, in the place of that label."""
+    """Insert the only class of another model at the position of its label."""
     (same,) = np.nonzero(model.classes == label)
     kept = model if not len(same) else _forget_objective(_take(model, np.delete(np.arange(model.n_classes), same)))
     classes = _add_label(kept.classes, label)
@@ -270,7 +270,7 @@ def _put(model, part, label):
 
 
 def _join(kept, added):
-    """Values of all classes and those of one more; numbers that are of all classes add up."""
+    """Join the values of all classes and of one more; numbers that refer to all classes are added."""
     if np.ndim(kept):
         return np.append(kept, added)
     if isinstance(kept, bool | np.bool_):
@@ -287,7 +287,7 @@ def _add_label(classes, label):
 
 
 def _forget_objective(model):
-    """A joint model of exclusive classes does not know what each of them added to its objective."""
+    """Set the objective of a joint model of exclusive classes to NaN, since the share of each class is not stored."""
     if np.ndim(model.objective):
         return model
     return replace(model, objective=np.nan, objective_zero=np.nan)

@@ -1,4 +1,4 @@
-"""The constraints of a fitted model: what training asked of every expectation, and what the model gives.
+"""The constraints of a fitted model: required and actual expectations of the features.
 
 A maximum-entropy model is the flattest distribution q whose expectation of every feature lies in the interval
 p~ - beta ... p~ + beta around its mean p~ in the training set. A weight is the multiplier of such a
@@ -35,7 +35,7 @@ def constraints(
     offset: ArrayLike | None = None,
     multilabel_weighting: MultilabelWeighting = "duplicate",
 ) -> Table:
-    """What training asked of every expectation, and what the model makes of it.
+    """List required and actual expectation of each feature of a fitted model.
 
     The target p~ is the mean of a feature in the training set, in the units of X: over the cells (x, c) of
     the class, so that the share of the class is in it, or for class-conditional models over the class's own
@@ -47,18 +47,18 @@ def constraints(
     X, y, sample_weight, offset, multilabel_weighting :
         The training set, as given to `sl1max.fit`.
     label : object or list, optional
-        The class or classes to look at; all unless given.
+        The class or classes; by default all.
     features : int, str or list of these, optional
-        The features to look at, by column number or name. Unless given, those whose constraint binds.
+        The features, by column number or name; by default those with an active constraint.
     feature_names : sequence of str of length n_features, optional
         Names for the column ``feature``, which otherwise holds column numbers.
     beta : array, optional
-        As given to `sl1max.fit`, where that was an array; the model remembers a number.
+        As given to `sl1max.fit`, if it was an array; the model stores a number.
 
     Returns
     -------
     Table
-        The greatest absolute weight of a class first, with the columns
+        Sorted by class and descending absolute weight, with the columns
 
         - ``class``, and for independent classes ``side``: "class" or "non-class", since both have weights;
         - ``feature``;
@@ -72,7 +72,7 @@ def constraints(
     Raises
     ------
     ValueError
-        X and y are not what the model was trained on.
+        X and y are not the training set of the model.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def constraints(
 
 
 def _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting):
-    """The training set with the model as its starting point, after making sure that it is the one."""
+    """Prepare the training set with the model as starting point, and check that it is the right one."""
     data = read_data(
         X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel_weighting=multilabel_weighting,
         solver="auto", sample_weight=sample_weight, offset=offset,
@@ -125,7 +125,7 @@ def _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting):
 
 
 def _look_at(reduction, plan, asked):
-    """Columns, targets, beta, expectations, bindings and weights of every block of a problem."""
+    """Yield columns, targets, beta, expectations, active constraints and weights of every block of a problem."""
     solver = reduction.make_solver(plan, "newton", tol=1.0)
     weights = np.zeros_like(solver.problem.beta)
     blocks, cols, values = solver.coefficients()

@@ -99,11 +99,11 @@ class DensityFit:
     objective : float
         Minus the regularised gain over q0.
     dual_gap : float
-        Certified upper bound on how far the objective is above its minimum.
+        Certified upper bound on the distance of the objective to its minimum.
     n_iter : int
-        Rounds of the core.
+        Rounds of the compiled solver.
     n_pricings : int
-        How often all features were priced.
+        Number of times that the gradients of all features were computed.
     n_columns : int
         Size of the working set at the end.
     converged : bool
@@ -144,9 +144,9 @@ def fit_density(
     tol : float
         Stop when the duality gap, in nats, is at most tol times the log of the number of points.
     max_iter : int
-        Most rounds of the core.
+        Maximum number of rounds of the compiled solver.
     warm_start : pair of arrays, optional
-        Numbers of features, and the weights to begin with.
+        Numbers of features, and their start weights.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def fit_density(
     Warns
     -----
     ConvergenceWarning
-        The duality gap stayed above its target.
+        The duality gap is above its target.
     """
     target = tol * np.log(max(len(q0), 2))
     if warm_start is None and len(q0) >= COARSE_POINTS:
@@ -187,7 +187,7 @@ def fit_density(
 
 
 def _start_coarse(source, means, penalties, presence, q0, tol, max_iter):
-    """Weights to begin with: those of a model of some of the points, presences among them."""
+    """Compute start weights from a model of some of the points, including presences."""
     others = np.flatnonzero(presence == 0)
     others = others[:: max(2, COARSE_SHARE * len(others) // len(q0))]
     rows = np.union1d(np.flatnonzero(presence), others)
@@ -209,7 +209,7 @@ def _mixing(distance, penalties):
 
 
 def _choose(violation, group, working):
-    """Violators that are greater than their neighbours, the worst of them."""
+    """Select the largest violations among those that exceed their neighbours."""
     violation = np.where(working.member, -np.inf, violation)
     padded = np.concatenate([[-np.inf], violation, [-np.inf]])
     same = np.concatenate([[False], group[1:] == group[:-1], [False]])
@@ -220,7 +220,7 @@ def _choose(violation, group, working):
 
 
 class _WorkingSet:
-    """Features with columns, and the core's solver for them."""
+    """Features with columns, and the compiled solver for them."""
 
     def __init__(self, source, means, penalties, presence, q0, target):
         self._source, self._means, self._penalties = source, means, penalties
@@ -244,7 +244,7 @@ class _WorkingSet:
         return np.count_nonzero(self._lam)
 
     def extend(self, features, weights=0.0):
-        """Add features; returns how many. The solver goes on from its weights."""
+        """Add features and return their number. The solver continues from its weights."""
         if self._solver is not None and not len(features):
             return 0
         lam, self._rounds_before = self._lam.copy(), self.n_iter
@@ -268,7 +268,7 @@ class _WorkingSet:
         return len(features)
 
     def _make_room(self, lam, n_new):
-        """Room for more columns; those without a weight leave if there are too many. Returns the weights left."""
+        """Make room for more columns, without zero weights if there are too many; return the weights."""
         n_points = len(self._q0)
         if (len(lam) + n_new) * n_points > MAX_CELLS and not lam.all():
             kept = np.flatnonzero(lam)
@@ -287,12 +287,12 @@ class _WorkingSet:
         return self._solver.run(n_rounds)
 
     def distribution(self):
-        """The p that the gap is proved with, before mixing."""
+        """The distribution p of the certificate, before mixing."""
         flow = self._solver.certificate_flow()[0]
         return flow / flow.sum()
 
     def gap(self, mixing):
-        """The gap when features outside the working set call for this much mixing."""
+        """The gap if features outside the working set need this much mixing."""
         return self._solver.dual_gap_at(mixing)
 
     def result(self, gap, n_pricings, converged):

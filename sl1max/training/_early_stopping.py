@@ -1,4 +1,4 @@
-"""Training that ends where the error on validation examples is least.
+"""Training with early stopping.
 
 All problems of a model go some way, a round, and then the model as it stands is judged. Each round is a call
 of `fit` that goes on from the last model, so that models of many classes need no more memory than otherwise.
@@ -40,7 +40,7 @@ def fit_early_stopping(
     verbose=0,
     **options,
 ) -> tuple[Model, np.ndarray]:
-    """Train a model of exclusive classes until its validation error is least.
+    """Train a model of exclusive classes with early stopping.
 
     The error is looked at after every round: a Newton round for ``solver="newton"``, of which there are few, so
     that the optimum may be passed in one; 100 single updates for ``solver="sequential"``, later a tenth of
@@ -51,18 +51,18 @@ def fit_early_stopping(
     X, y : training set, as in `sl1max.fit`
     X_val, y_val : validation set, of the same form
     n_iter_no_change : int
-        Rounds without a smaller error after which training ends. It also ends at the optimum.
+        Stop after this many rounds without improvement of the validation error. Training also stops at the optimum.
     max_iter : int, optional
-        Most iterations of each problem over all rounds.
+        Maximum number of iterations of each problem over all rounds.
     label_mode, solver, beta, C, warm_start, callback, verbose, **options :
-        As in `sl1max.fit`. A true value of the callback ends the training.
+        As in `sl1max.fit`. If the callback returns a true value, training stops.
 
     Returns
     -------
     model : Model
-        The first one with the least validation error.
+        The first model with the smallest validation error.
     errors : ndarray
-        Share of validation examples, after every round, whose top class is not theirs.
+        Validation error after every round.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def fit_early_stopping(
 
 
 def model_error(model: Model, X, y) -> float:
-    """Share of examples whose top class is not theirs, some examples at a time: not all have scores in memory."""
+    """Compute the error rate in pieces, so that scores need little memory."""
     labels = None if model.trained_on_indicator else model.classes
     X, y = (value.tocsr() if sparse.issparse(value) else np.asarray(value) for value in (X, y))
     size = max(1, BLOCK_CELLS // model.n_classes)
@@ -133,7 +133,7 @@ def model_error(model: Model, X, y) -> float:
 
 
 def check_validation_set(X_val, y_val, early_stopping):
-    """Whether validation examples were given as they should be."""
+    """Check that validation examples were given if and only if needed."""
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val must be given together")
     if X_val is not None and not early_stopping:
@@ -141,19 +141,19 @@ def check_validation_set(X_val, y_val, early_stopping):
 
 
 def check_patience(n_iter_no_change):
-    """Whether looks without a smaller error can be counted up to it."""
+    """Check that n_iter_no_change is a positive integer."""
     if not isinstance(n_iter_no_change, numbers.Integral) or n_iter_no_change < 1:
         raise ValueError(f"n_iter_no_change={n_iter_no_change!r} must be a positive integer")
 
 
 def split_validation(y, fraction, random_state):
-    """Rows for training and rows for validation, at random; every class keeps a training example.
+    """Split the rows at random for training and validation; every class keeps a training example.
 
     Parameters
     ----------
     y : array of shape (n_samples,), or array or sparse matrix of shape (n_samples, n_classes)
     fraction : float
-        Share of the examples to validate with, in (0, 1).
+        Share of validation examples, in (0, 1).
     random_state : numpy.random.RandomState or numpy.random.Generator
 
     Returns

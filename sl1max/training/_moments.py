@@ -1,4 +1,4 @@
-"""Maximum entropy from moments: means and their intervals in, a distribution over a sample space out.
+"""Maximum entropy from moments: a distribution over a sample space from means and intervals.
 
 Asked for is the distribution over the points x of a background that is nearest to a default q0,
 
@@ -41,17 +41,17 @@ from sl1max._utils.typing import Matrix
 from sl1max.exceptions import ConvergenceWarning, InfeasibleMomentsError
 
 ROUNDING = 1e-12  # of a mean, relative to the largest value of its feature
-SMALLEST_VARIANCE = 1e-200  # of a feature, relative to the square of its largest value, that a correction uses
+SMALLEST_VARIANCE = 1e-200  # variance of a feature, relative to the square of its largest value, that a correction uses
 LARGEST_TILT = 1e100  # beyond, the correction has diverged
-MAX_CORRECTED = 4000  # constraints that a correction may meet at once: it solves a system as large
+MAX_CORRECTED = 4000  # maximum number of constraints in a correction, which solves a system of this size
 MAX_ATTEMPTS = 5
-PATIENCE = 50  # rounds after which linear programming is asked whether there is a solution at all
+PATIENCE = 50  # rounds after which linear programming checks whether there is a solution
 N_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentModel:
-    """A distribution over a sample space, as `fit_moments` returns it.
+    """Distribution over a sample space, returned by `fit_moments`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class MomentModel:
     objective : float
         ``ln Z - weights . means + sum_j betas_j |weights_j|``: at the optimum -KL(q || q0).
     dual_gap : float
-        Certified upper bound on how far the objective is above its minimum; inf if there was none.
+        Certified upper bound on the distance of the objective to its minimum; inf if there is none.
     n_iter : int
         Rounds.
     converged : bool
@@ -125,7 +125,7 @@ def fit_moments(
     tol: float = 1e-4,
     max_iter: int = 1000,
 ) -> MomentModel:
-    """The distribution of maximum entropy with given feature means, over a given sample space.
+    """Fit the distribution of maximum entropy with given means over a sample space.
 
     Needs no examples, only what is published of them. With the means of a class's own examples and the training set
     as background this is the class-conditional model of `sl1max.fit`.
@@ -134,12 +134,12 @@ def fit_moments(
     ----------
     means : array of shape (n_features,)
     betas : float or array of shape (n_features,)
-        Half-widths of the intervals: each mean may be missed by this much. 0: it must be met; inf: it is left out.
+        Half-widths of the intervals of the means. 0: the mean must be met exactly; inf: the feature is left out.
     background : array or sparse matrix of shape (n_background, n_features)
         The sample space, a row for each point.
     q0 : array of shape (n_background,), optional
-        Default distribution: what the model is where the means say nothing. Any scale; points of default probability
-        zero keep it. Uniform if not given. For `sl1max.fit` it is ``offset=np.log(q0)``.
+        Default distribution, on any scale, to which the model is as close as the means allow. Points with default
+        probability zero have probability zero. Uniform by default. For `sl1max.fit` it is ``offset=np.log(q0)``.
     tol : float
         Stop when the duality gap, in nats, is at most tol times the log of the number of points.
     max_iter : int
@@ -152,12 +152,12 @@ def fit_moments(
     Raises
     ------
     InfeasibleMomentsError
-        No distribution over the background has these means, within their intervals. It says which.
+        No distribution over the background has these means within their intervals. The error names them.
 
     Warns
     -----
     ConvergenceWarning
-        The duality gap stayed above its target; the model is the best found.
+        The duality gap is above its target; the model is the best one found.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def fit_moments(
     for n_rounds in [0] + [1] * max_iter:
         status = solver.run(n_rounds)
         decrease = certificate.move(lam)
-        # A correction costs as much as a round, and there is none far from the optimum.
+        # A correction costs as much as a round and does not exist far from the optimum.
         last = status != "running" or solver.n_iter == max_iter
         gap = certificate.gap() if last or decrease <= 10 * target else np.inf
         if gap <= target or last:
@@ -214,7 +214,7 @@ def fit_moments(
 
 
 def _make_solver(data: MomentData) -> Solver:
-    """The core's problem of one block, whose own gap is of no use here and must not end it.
+    """Make the compiled solver of one block, without its own stopping rule, whose gap does not apply here.
 
     It mixes the model with a target. Of a single, unlikely point none is ever mixed in for nothing, so that with a
     tolerance of 0 the core stops only where the model needs no mixing: then its gap is one.
@@ -246,7 +246,7 @@ class Certificate:
         self.objective = np.inf
 
     def move(self, lam):
-        """Be at lam: scores, q, log_z and objective there. Returns by how much the objective fell."""
+        """Compute scores, q, log_z and objective at lam. Return the decrease of the objective."""
         data = self._data
         before = self.objective
         self._lam = lam
@@ -259,7 +259,7 @@ class Certificate:
         return before - self.objective
 
     def gap(self):
-        """The gap, inf if there is none."""
+        """The duality gap, or inf."""
         lam, found = self._lam, self._correct()
         if found is None:
             return np.inf
@@ -291,7 +291,7 @@ class Certificate:
         return self._data.matrix.T @ p - self._data.means
 
     def _tilt(self, held, aim):
-        """The tilt that gives the held features the means that are aimed at; None if there is no such.
+        """Compute the dual correction that gives the selected features the target means, or None.
 
         With X the held columns it is X s - q . X s, where cov(X) s is what is missing of the means. A ridge keeps the
         factor from failing on columns that depend on each other; repeating the step makes up for it.
@@ -331,11 +331,11 @@ def weighted_gram(columns, weight):
     return columns.T @ (columns * weight[:, None])
 
 
-# Constraints that cannot be met
+# Infeasible constraints
 
 
 def _check_ranges(data):
-    """Whether each interval, taken alone, reaches the values of its feature."""
+    """Check that each interval contains possible values of its feature."""
     low, high = data.columns.low[:-1], data.columns.high[:-1]
     slack = ROUNDING * data.columns.extent[:-1]
     outside = (data.means - data.betas > high + slack) | (data.means + data.betas < low - slack)
@@ -348,7 +348,7 @@ def _check_ranges(data):
 
 
 def _check_feasible(data, lam, scores):
-    """Whether lam proves that no distribution meets the constraints."""
+    """Check whether lam proves that the constraints are infeasible."""
     end = np.where(lam != 0, data.betas, 0.0)
     least = lam @ data.means - np.abs(lam) @ end
     rounding = 1e-9 * (np.abs(lam) @ (np.abs(data.means) + end))
@@ -357,7 +357,7 @@ def _check_feasible(data, lam, scores):
 
 
 def _check_feasible_exactly(data, bound):
-    """The same for the weights that come nearest to a proof.
+    """Check feasibility by linear programming.
 
     The linear programme makes the intervals wider, by as little as it can in all, until some p is in them,
 
@@ -386,7 +386,7 @@ def _check_feasible_exactly(data, bound):
 
 
 def _describe_proof(lam, least, most):
-    """The combination of features whose mean would have to be greater than it is at any point."""
+    """Describe the combination of features that proves the infeasibility."""
     scale = np.abs(lam).max()
     rounding = 1e-12 * max(abs(least), abs(most))
     least, most = (0.0 if abs(mean) < rounding else mean / scale for mean in (least, most))

@@ -68,7 +68,7 @@ class SampleSpace:
         self.n_background = len(background)
 
     def select(self, covariates: Sequence[int]) -> SampleSpace:
-        """The same points with some of their covariates."""
+        """Select covariates of the same points."""
         one = copy.copy(self)
         one.points, one.presences = self.points[:, covariates], self.presences[:, covariates]
         return one
@@ -76,7 +76,7 @@ class SampleSpace:
 
 @dataclass(frozen=True, eq=False)
 class PresenceProblem:
-    """What is asked for when a model is trained from presences.
+    """The problem of training a model from presences.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class PresenceProblem:
     imprecision: str | None
 
     def train(self, *, tol: float = 1e-6, max_iter: int = 1000) -> DensityFit:
-        """The optimum; see `fit_density`."""
+        """Train to the optimum, see `fit_density`."""
         fit = fit_density(self.columns, self.means, self.penalties, self.presence, self.q0, tol=tol, max_iter=max_iter)
         if self.imprecision:
             warnings.warn(f"the model cannot be certified: {self.imprecision}", ConvergenceWarning, stacklevel=3)
@@ -171,7 +171,7 @@ def pose_presences(
 
 
 def find_rows(rows: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """The number of the first equal row of another matrix, -1 if there is none."""
+    """Find the first equal row of another matrix, -1 if there is none."""
     candidates = np.arange(len(among))
     for j in range(rows.shape[1]):
         candidates = candidates[np.isin(among[candidates, j], rows[:, j])]
@@ -182,5 +182,5 @@ def find_rows(rows: np.ndarray, among: np.ndarray) -> np.ndarray:
 
 
 def row_key(row: np.ndarray) -> bytes:
-    """Equal for rows that are equal, with 0.0 and -0.0 taken to be equal."""
+    """Return keys that are equal for equal rows, with 0.0 equal to -0.0."""
     return (row + 0.0).tobytes()

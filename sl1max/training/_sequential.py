@@ -1,4 +1,4 @@
-"""The sequential algorithm on features that need no columns, and what each feature gains on its way.
+"""The sequential algorithm for features without stored columns, and the gain of each feature.
 
 Weights begin at zero. A step moves the weight of the feature whose step is sure to decrease the loss most, by the bound
 of the closed-form step; damped at first, so that the first feature does not take what others can give as well. The
@@ -22,7 +22,7 @@ LEAST_MASS = 1e-6  # a feature with a mean this near to 0 or 1 is taken to be co
 
 
 def sequential_gains(problem: PresenceProblem) -> np.ndarray:
-    """How much each feature increases the regularised gain on the path of the sequential algorithm.
+    """Compute the contribution of each feature to the regularised gain along the sequential algorithm.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class _Path:
         self._is_binary, self._usable = binary, np.isfinite(problem.penalties)
 
     def choose_candidates(self):
-        """The features with a weight, and the best of every neighbourhood."""
+        """Select the features with a weight, and the best feature of every neighbourhood."""
         problem = self._problem
         _, bound = self._closed_form(np.arange(len(self._lam)), problem.columns.means(self._mass))
         group = problem.columns.group
@@ -76,7 +76,7 @@ class _Path:
         self._candidates, self._columns = candidates, columns
 
     def _closed_form(self, which, means):
-        """Steps of features, and by how much each changes the loss at most."""
+        """Closed-form steps of features, with an upper bound on the change of the loss."""
         lam, beta = self._lam[which], self._problem.penalties[which]
         n1, w1 = self._problem.means[which], means
         n0, w0 = 1 - n1, 1 - w1
@@ -91,8 +91,8 @@ class _Path:
         return step, bound
 
     def step(self, divisor):
-        """Move the weight of one feature; credit it with the change of the loss."""
-        means = np.einsum("ij,j->i", self._columns, self._mass)  # not BLAS: its threads cost more than they save
+        """Change the weight of one feature and record the change of the loss."""
+        means = np.einsum("ij,j->i", self._columns, self._mass)  # not BLAS, whose threads are slower here
         steps, bounds = self._closed_form(self._candidates, means)
         if not len(bounds) or not bounds.min() < 0:
             return
