@@ -1,4 +1,4 @@
-"""One switch between learners: maximum entropy, AdaBoost, linear SVM, or whichever is best."""
+"""Learners with one interface: maximum entropy, AdaBoost, linear SVM, and automatic choice."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Learner: TypeAlias = Literal["maxent", "adaboost", "svm"]
 
 
 def get_learner(learner: Learner | Literal["auto"] = "maxent", **options: Any) -> MaxentPredictor:
-    """A classifier of the named kind; all of them have the same methods and hold a `Model`.
+    """Return a classifier by name; all have the same methods and a fitted `Model`.
 
     Parameters
     ----------
     learner : {"maxent", "adaboost", "svm", "auto"}
-        `MaxentClassifier`, `AdaBoostClassifier`, scikit-learn's LinearSVC for each class
-        (`LinearSVMClassifier`), or the best of all on held-out examples (`AutoClassifier`).
+        `MaxentClassifier`, `AdaBoostClassifier`, scikit-learn's LinearSVC for each class (`LinearSVMClassifier`), or
+        the best of them on held-out examples (`AutoClassifier`).
     **options :
         Parameters of that class.
 
@@ -70,7 +70,7 @@ def get_learner(learner: Learner | Literal["auto"] = "maxent", **options: Any) -
 
 
 class WithoutProbabilities:
-    """Takes the probabilities away from a `MaxentPredictor` whose scores are not log-odds."""
+    """`MaxentPredictor` without probabilities, for scores that are not log-odds."""
 
     @available_if(lambda self: self._has_probabilities())
     def predict_log_proba(self, X: Matrix) -> np.ndarray:
@@ -98,19 +98,19 @@ class LinearSVMClassifier(WithoutProbabilities, MaxentPredictor):
     C : float
         Weight of the squared hinge loss beside the L2 penalty.
     fit_intercept : bool
-        Fit a constant for each class, which liblinear penalises too.
+        Fit an intercept for each class, which liblinear penalises too.
     dual : bool or "auto"
         Solve the dual problem rather than the primal one; "auto" as in LinearSVC, if there are fewer examples than
-        features. The dual is often the faster one on sparse X however many examples there are.
+        features. For sparse X the dual is often faster for any number of examples.
     tol, max_iter : float, int
-        Tolerance and most iterations of liblinear.
+        Tolerance and maximum number of iterations of liblinear.
     class_weight : dict, "balanced" or list of dict, optional
         As in `MaxentClassifier`.
     n_jobs : int, optional
         Threads, over classes and for predictions.
     random_state : int or RandomState, optional
-        Of the order in which liblinear goes through the examples in the dual problem. Its generator is one for all
-        threads: with several, weights are the same only up to ``tol``.
+        Random state of the order of examples in the dual problem. All threads share one generator of liblinear: with
+        several threads, weights are equal only up to ``tol``.
     verbose : int
         1: a line on stderr for each class.
 
@@ -223,11 +223,11 @@ class Family:
 
 
 class AutoClassifier(WithoutProbabilities, MaxentPredictor):
-    """Chooses learner, distribution, label_mode and beta by cross-validation or on given validation examples.
+    """Choice of learner, distribution, label_mode and beta by cross-validation or on validation examples.
 
-    Maximum entropy is tried with each distribution, kind of classes and beta; AdaBoost with each loss and
-    number of rounds; the linear SVM with each C. The best mean score wins, the first among equals, and is
-    trained on all examples.
+    Candidates are maximum-entropy models with each distribution, label_mode and beta, AdaBoost with each loss and
+    number of rounds, and linear SVMs with each C. The candidate with the best mean score, the first if several are
+    equal, is trained on all examples.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     distribution, label_mode : str or list of str
         Maxent: as in `MaxentClassifier`.
     betas : array
-        Maxent: gone through from the largest down.
+        Maxent: values of beta, used in descending order.
     loss : str or list of str
         AdaBoost: the losses.
     n_estimators : array of int
@@ -246,30 +246,30 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
     fit_intercept, class_weight :
         As in `MaxentClassifier`, for all learners.
     scoring : str or callable, optional
-        The name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; the greater, the better. If not
-        given: the share of examples whose top class is among their labels.
+        Name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; larger is better. The default is the share of
+        examples whose most likely class is among their labels.
     cv : int, splitter or iterable, optional
-        Folds: five if not given, stratified if y is a vector of labels.
+        Folds: by default five, stratified if y is a vector of labels.
     n_jobs : int, optional
-        Threads, over folds and candidates and for predictions; the result does not depend on it.
+        Number of threads, over folds and candidates and for predictions; the result does not depend on it.
     random_state : int or RandomState, optional
         Of the SVM.
     verbose : int
-        1: progress on stderr, then the table of what was tried and the choice.
+        1: progress on stderr, then the table of candidates and the choice.
 
     Attributes
     ----------
     results_ : Table
-        What was tried: learner, settings, mean score, its standard deviation over folds, number of weights,
-        seconds of training. The score is NaN if training or scoring failed.
+        Candidates: learner, settings, mean score, its standard deviation over folds, number of weights, seconds of
+        training. The score is NaN if training or scoring failed.
     candidates_ : list of dict
         The settings of each row of ``results_``.
     best_params_, best_score_, best_index_ : dict, float, int
         The choice: its settings with the learner, its score, its row.
     best_estimator_ : MaxentClassifier, AdaBoostClassifier or LinearSVMClassifier
-        The choice, trained on all examples, the validation examples excepted.
+        The chosen learner, trained on all examples except validation examples.
     errors_ : dict
-        Why training or scoring failed, by row of ``results_``.
+        Reasons why training or scoring failed, by row of ``results_``.
     model_, classes_, coef_, sparse_coef_, intercept_, n_iter_, n_features_in_, feature_names_in_ :
         As in `MaxentClassifier`.
 
@@ -331,7 +331,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         X_val: Matrix | None = None,
         y_val: Matrix | None = None,
     ) -> Self:
-        """Choose and train.
+        """Choose a learner and train it.
 
         Parameters
         ----------
@@ -339,9 +339,9 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
             Labels, or an indicator of the classes of each example.
         sample_weight : array of shape (n_samples,), optional
-            For training; the scores do not take them into account.
+            For training; not used for the scores.
         X_val, y_val : as X and y, optional
-            Examples to choose with, in place of cross-validation.
+            Validation examples, instead of cross-validation.
 
         Returns
         -------
@@ -397,7 +397,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         return families
 
     def _choices(self, name):
-        """The values of a parameter that has one or several."""
+        """Return the values of a parameter that has one or several."""
         value = getattr(self, name)
         values = np.array([value] if np.isscalar(value) else list(value)).tolist()
         if not values:
@@ -405,7 +405,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         return values
 
     def _score(self, families, X, y, sample_weight, folds, seed):
-        """For each family and fold the table of `score_path`, or the error that training or scoring ended with."""
+        """Compute, for each family and fold, the table of `score_path` or the error of training or scoring."""
         weight = None if sample_weight is None else np.asarray(sample_weight)
         scorer = top_class_score if self.scoring is None else check_scoring(self, scoring=self.scoring)
         progress = Progress(len(families) * len(folds)) if self.verbose else None
@@ -426,7 +426,7 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         return [found[k : k + len(folds)] for k in range(0, len(found), len(folds))]
 
     def _set_results(self, families, found):
-        """The table of what was tried, and the best of it."""
+        """Make the table of candidates and find the best one."""
         self.candidates_, rows, self.errors_ = [], [], {}
         for family, tables in zip(families, found, strict=True):
             errors = [table for table in tables if isinstance(table, Exception)]
@@ -466,14 +466,14 @@ LEARNERS = {
 
 
 def draw_seed(random_state) -> int:
-    """One number for all threads: of a generator that they share each would take what the others leave."""
+    """Draw one seed for all threads, since a shared generator would make the result depend on their order."""
     if isinstance(random_state, numbers.Integral):
         return random_state
     return check_random_state(random_state).randint(np.iinfo(np.int32).max)
 
 
 def describe_settings(candidate: dict) -> str:
-    """Settings in a few words: names as they are, numbers with what they are."""
+    """Describe settings briefly: names unchanged, numbers with their parameter."""
     return ", ".join(
         value if isinstance(value, str) else f"{name}={value:g}"
         for name, value in candidate.items()
@@ -482,12 +482,12 @@ def describe_settings(candidate: dict) -> str:
 
 
 def top_class_score(estimator: MaxentPredictor, X: Matrix, y: Matrix) -> float:
-    """Share of examples whose top class is among their labels."""
+    """Compute the share of examples whose most likely class is among their labels."""
     return 1 - model_error(estimator.model_, X, y)
 
 
 def stack_rows(first, second):
-    """Two matrices or two vectors, one below the other."""
+    """Stack two matrices or two vectors."""
     if sparse.issparse(first) or sparse.issparse(second):
         return sparse.vstack([sparse.csr_array(first), sparse.csr_array(second)], format="csr")
     return np.concatenate([first, np.asarray(second)])

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator over `sl1max.fit`."""
+"""scikit-learn estimator for `sl1max.fit`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIT_OPTIONS = (
 
 
 class MaxentPredictor(ClassifierMixin, BaseEstimator):
-    """Predictions and fitted attributes of the estimators; all rest on ``model_``."""
+    """Predictions and fitted attributes of the estimators, computed from ``model_``."""
 
     model_: Model
 
@@ -74,7 +74,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         return X, y
 
     def _name(self, model):
-        """The model with the names of features and classes that the training set had."""
+        """Return the model with the feature names and classes of the training set."""
         changes = {"feature_names": getattr(self, "feature_names_in_", None)}
         if model.trained_on_indicator and self._class_names is not None:
             changes["classes"] = self._class_names
@@ -92,14 +92,14 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         return X
 
     def _read_validation_set(self, X_val, y_val, y):
-        """Validation examples, of the form of the training set with the labels y."""
+        """Validate the validation examples, of the same form as the training set."""
         X_val = self._read_features(X_val)
         return X_val, read_validation_labels(y_val, X_val.shape[0], y)
 
     # Predictions
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """Confidence in each class.
+        """Compute the decision value of each class.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for a vector of two labels
-            For two labels the value of the second less that of the first. See `Model.decision_function`.
+            For two labels, the value of the second minus that of the first. See `Model.decision_function`.
         """
         return self._fitted_model().decision_function(self._read_features(X), n_jobs=self.n_jobs)
 
@@ -148,7 +148,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         return self._fitted_model().predict_proba(self._read_features(X), n_jobs=self.n_jobs)
 
     def predict_proba_independent(self, X: Matrix) -> np.ndarray:
-        """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: no row need sum to one.
+        """Probabilities p(y_c = 1|x) of independent classes; rows need not sum to one.
 
         Parameters
         ----------
@@ -202,18 +202,18 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         X: Matrix | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Table:
-        """The features that matter most for a class, see `Model.top_features`.
+        """List the most important features of a class, see `Model.top_features`.
 
         Parameters
         ----------
         label : object
             The class; for an estimator trained on an indicator the number of its column.
         n : int
-            How many at most.
+            Maximum number of features.
         by : {"weight", "effect"}
             "effect": weight times the standard deviation of the feature in ``X``.
         sign : {"both", "positive", "negative"}
-            Whether to list only what speaks for the class, or against it.
+            List only positive or only negative weights.
         against : object, optional
             Another class, whose weights are subtracted.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
@@ -237,7 +237,7 @@ class MaxentPredictor(ClassifierMixin, BaseEstimator):
         against: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> Explanation:
-        """What each feature of one example contributes to its score, see `Model.explain`.
+        """Explain the score of one example by its features, see `Model.explain`.
 
         Parameters
         ----------
@@ -316,9 +316,9 @@ class MaxentClassifier(MaxentPredictor):
         Inverse strength, as in scikit-learn's LogisticRegression, in place of beta: the same as ``beta=1/C`` with
         ``beta_rule="count"``, whatever ``beta_rule`` is.
     beta_rule : {"deviation", "count"}
-        How beta becomes the penalty of a weight, see `sl1max.fit`.
+        Conversion of beta to the penalty of a weight, see `sl1max.fit`.
     fit_intercept : bool
-        Fit an unpenalised constant for each class.
+        Fit an unpenalised intercept for each class.
     solver : {"auto", "newton", "sequential"}
         "newton": working sets with Newton steps, what "auto" chooses.
         "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
@@ -327,15 +327,16 @@ class MaxentClassifier(MaxentPredictor):
     max_iter : int, optional
         Most rounds ("newton": 1000) or single updates ("sequential": 1,000,000) for each problem.
     max_time : float, optional
-        Seconds that `fit` may take; then the model is the best found so far, with a ConvergenceWarning.
+        Limit on the training time in seconds. If it is reached, the model is the best one found, with a
+        ConvergenceWarning.
     multilabel_weighting : {"duplicate", "equal"}
-        With exclusive classes an example with K labels counts K times, or once, 1/K for each label.
+        With exclusive classes, an example with K labels counts K times ("duplicate"), or once with weight 1/K per label
+        ("equal").
     class_weight : dict, "balanced" or list of dict, optional
-        Factors of the sample weights: by label; "balanced", which gives all classes the same total; for an
-        indicator "balanced" or one dict for each column, whose factors are multiplied, as scikit-learn's
-        ``compute_sample_weight`` has it.
+        Factors of the sample weights by label; "balanced" gives all classes the same total weight. For an indicator,
+        "balanced" or one dict per column, whose factors are multiplied as in scikit-learn's ``compute_sample_weight``.
     warm_start : bool
-        Let `fit` start from the weights of the last one, which must have had the same classes and features.
+        Start from the weights of the previous `fit`, which must have had the same classes and features.
     early_stopping : bool
         Set examples aside, or use those given to `fit`, and keep the model with the least share of wrong top
         classes among them, unweighted. For exclusive classes only. The error is looked at after each Newton
@@ -344,29 +345,29 @@ class MaxentClassifier(MaxentPredictor):
     validation_fraction : float
         Share of the examples that early stopping holds out. Every class keeps a training example.
     n_iter_no_change : int
-        Looks at the validation error without a smaller one after which training ends.
+        Stop after this many checks without improvement of the validation error.
     n_jobs : int, optional
-        Threads, for predictions and for models solved class by class; the result does not depend on it.
+        Number of threads, for predictions and for models trained class by class; the result does not depend on it.
     callback : callable, optional
-        Called with a `FitProgress` now and then; a true value ends that problem there.
+        Called with a `FitProgress` after each round; if it returns a true value, training of this problem stops.
     random_state : int or RandomState, optional
-        Draws the validation examples.
+        Random state of the choice of validation examples.
     verbose : int
         1: progress on stderr, a bar on a terminal, else plain lines.
     checkpoint : str or path-like, optional
-        A file that takes every class as it is finished; if it is there already, `fit` goes on from it. Not with
-        early stopping.
+        A file to which every finished class is written; if it exists, `fit` continues from it. Not with early stopping.
     on_interrupt : {"raise", "return"}
-        "return": Ctrl-C ends `fit` with the model as far as it has come, see `sl1max.fit`. Not with early stopping.
+        "return": Ctrl-C ends `fit` with the model trained so far, see `sl1max.fit`. Not with early stopping.
 
     Attributes
     ----------
     model_ : Model
-        What `sl1max.fit` returned.
+        The model returned by `sl1max.fit`.
     classes_ : ndarray of shape (n_classes,)
         Labels; for an indicator column numbers, or the column names of a data frame.
     coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for a vector of two labels
-        Weights, made dense at each access. For two labels those of the second less those of the first.
+        Weights, converted to a dense array at each access. For two labels, those of the second minus those of the
+        first.
     sparse_coef_ : csr_array
         The same, as stored.
     intercept_ : ndarray of shape (n_classes,) or (1,)
@@ -376,12 +377,12 @@ class MaxentClassifier(MaxentPredictor):
     n_iter_, dual_gap_, objective_ : number or ndarray of shape (n_classes,)
         One for each objective: see `Model`.
     validation_errors_ : ndarray
-        Early stopping only: the validation error after each round; that of ``model_`` is the least.
+        Early stopping only: the validation error after each round; that of ``model_`` is the smallest.
 
     See Also
     --------
-    sl1max.fit : The same without scikit-learn.
-    MaxentClassifierCV : Chooses beta by cross-validation.
+    sl1max.fit : Train a model without scikit-learn.
+    MaxentClassifierCV : Choose beta by cross-validation.
 
     Examples
     --------
@@ -461,9 +462,9 @@ class MaxentClassifier(MaxentPredictor):
         y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
             Labels, or an indicator of the classes of each example, which may be soft.
         sample_weight : array of shape (n_samples,), optional
-            Weight 2 is the same as having the example twice.
+            Weight 2 equals two copies of the example.
         X_val, y_val : as X and y, optional
-            Validation examples for early stopping, in place of a share of the training examples.
+            Validation examples for early stopping, instead of held-out training examples.
 
         Returns
         -------
@@ -484,16 +485,16 @@ class MaxentClassifier(MaxentPredictor):
         return self
 
     def _earlier_model(self):
-        """The model to start from; the classes of one that was trained on an indicator are column numbers again."""
+        """Return the model for a warm start; after training on an indicator its classes are column numbers again."""
         model = getattr(self, "model_", None) if self.warm_start else None
         if model is None or not model.trained_on_indicator:
             return model
         return replace(model, classes=np.arange(model.n_classes))
 
     def _fit_betas(self, betas, X, y, sample_weight=None):
-        """Fit at each beta in turn, from the weights of the one before; yields the estimator after each.
+        """Fit at each beta, starting from the weights of the previous one; yield the estimator after each.
 
-        Ends after at least one beta when max_time is over. X, an array, a sparse matrix or `Features`, has been
+        If max_time is reached, it ends after at least one beta. X, an array, a sparse matrix or `Features`, has been
         validated and is converted once.
         """
         of_data, of_fit = split_options(
@@ -527,12 +528,12 @@ class MaxentClassifier(MaxentPredictor):
 
 
 def refuse_text(X: Any) -> None:
-    """Say what to do with text, before scikit-learn finds something else wrong with it."""
+    """Raise an error with advice for text input, before scikit-learn's checks."""
     as_array(X[:1] if hasattr(X, "columns") else X)
 
 
 def weigh_classes(class_weight: Any, y: Matrix, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """Sample weights times the factors of their classes."""
+    """Multiply sample weights by the factors of their classes."""
     if class_weight is None:
         return sample_weight
     factors = compute_sample_weight(class_weight, y)

@@ -1,4 +1,4 @@
-"""The functional interface: training set in, model out."""
+"""Training of a model: the function `fit` and its parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, M
 from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
 from sl1max.model._model import Model
 
-FAR = 30.0  # a score: what has it against it is as good as impossible
+FAR = 30.0  # a score; classes with the opposite score have a negligible probability
 ALGORITHMS = {"auto": "newton", "newton": "newton", "sequential": "sequential"}
 
 
@@ -55,15 +55,15 @@ def fit(
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
-        Features, any real values; most often few are nonzero, most often these are 1.
+        Features, any real values; usually sparse.
     y : array of shape (n_samples,) or array or sparse matrix of shape (n_samples, n_classes)
-        A label for each example, of any type; or an indicator of the classes that it has, which may be soft
-        (non-negative; for independent classes in [0, 1]).
+        A label for each example, of any type; or an indicator of its classes, which may be fractional (non-negative;
+        for independent classes in [0, 1]).
     distribution : {"conditional", "joint", "class-conditional"}
         What is modelled: p(c|x), p(x, c) or p(x|c).
     label_mode : {"auto", "exclusive", "independent"}
-        Whether each example has one class, or each class is a yes-or-no question of its own. "auto":
-        exclusive for a vector of labels, independent for an indicator.
+        Whether each example has one class, or each class is a binary problem. "auto": exclusive for a vector of labels,
+        independent for an indicator.
     beta : float or array of shape (n_features,) or (n_classes, n_features), optional
         Strength of the regularisation, 0.5 unless beta or C is given. 0 means unpenalised, inf leaves the feature out.
     C : float or array of shape (n_features,) or (n_classes, n_features), optional
@@ -71,46 +71,47 @@ def fit(
         ``beta_rule="count"``, whatever ``beta_rule`` is.
     beta_rule : {"deviation", "count"}
         How beta becomes the penalty of a weight, m being the number of examples, or the total of their
-        weights (class-conditional: those of the class). "deviation": beta sigma / sqrt(m), with sigma the
-        standard deviation of the feature. "count": beta / m, so that beta is 1/C of scikit-learn's
-        LogisticRegression. An array is scaled by the rule too.
+        weights (class-conditional: those of the class). "deviation": beta sigma / sqrt(m), with sigma the standard
+        deviation of feature times class indicator over the training set (class-conditional: of the feature over the
+        examples of the class). "count": beta / m, so that beta is 1/C of scikit-learn's
+        LogisticRegression. An array is scaled in the same way.
     fit_intercept : bool
-        Fit an unpenalised constant for each class. It cancels in class-conditional models.
+        Fit an unpenalised intercept for each class. It cancels in class-conditional models.
     solver : {"auto", "newton", "sequential"}
         "newton": working sets with Newton steps, for any values; what "auto" chooses.
         "sequential" is the algorithm of the paper, one weight at a time, for values in [0, 1].
     tol : float
-        Stop when the duality gap is at most tol times the objective with all weights zero; the scale of q0, which
-        offset has the log of, makes no difference to it.
+        Stop when the duality gap is at most tol times the objective with all weights zero. tol is unaffected by adding
+        a constant to offset.
     max_iter : int, optional
         Most rounds ("newton": 1000) or single updates ("sequential": 1,000,000) for each problem.
     max_time : float, optional
         Seconds that all problems together may take. Then the model is the best found so far, with a warning;
         independent classes that were not begun have no weights and are listed in ``model.unfinished``.
     sample_weight : array of shape (n_samples,), optional
-        Weight 2 is the same as having the example twice.
+        Weight 2 equals two copies of the example.
     offset : array of shape (n_samples,) or (n_samples, n_classes), optional
-        Added to the scores: the log of a default distribution q0, up to a constant, which the model is where the
-        features say nothing. For independent classes it adds to the log-odds.
+        Added to the scores: the log of a default distribution q0, up to a constant. Without nonzero weights the model
+        equals q0. For independent classes it is added to the log-odds.
     multilabel_weighting : {"duplicate", "equal"}
-        With exclusive classes an example with K labels counts K times, or once, 1/K for each label. Examples
-        without a label are left out.
+        With exclusive classes, an example with K labels counts K times ("duplicate"), or once with weight 1/K per label
+        ("equal"). Examples without a label are left out.
     warm_start : Model, optional
         Start from the weights of a model with the same classes, features and distribution.
     n_jobs : int, optional
-        Threads, for models that are solved class by class; the result does not depend on it. Within
-        ``joblib.parallel_config("dask")``, or another engine without shared memory, its workers.
+        Number of threads, for models that are trained class by class; the result does not depend on it. Within
+        ``joblib.parallel_config("dask")``, or another backend without shared memory, its workers are used.
     callback : callable, optional
-        Called with a `FitProgress` now and then; if it returns a true value, that problem ends there, is not
-        marked as converged, and no warning is given for it. Problems that are solved by other processes are
-        reported when they have ended.
+        Called with a `FitProgress` after each round. If it returns a true value, training of this problem stops; it is
+        not marked as converged, and there is no warning. Problems solved by other processes are reported when they are
+        finished.
     verbose : int
         1: progress on stderr.
     checkpoint : str or path-like, optional
-        A file that takes every class as it is finished. If it is there already, the fit goes on from it.
+        A file to which every finished class is written. If it exists, the fit continues from it.
     on_interrupt : {"raise", "return"}
-        What Ctrl-C does. "return": the model as far as it has come. Classes that were not begun have no
-        weights, are never predicted and are listed in ``model.unfinished``; those under way are kept as they are.
+        Effect of Ctrl-C. "return": return the model trained so far. Classes that were not started have no weights, are
+        never predicted and are listed in ``model.unfinished``; unfinished ones are kept with their current weights.
 
     Returns
     -------
@@ -119,15 +120,15 @@ def fit(
     Raises
     ------
     FitError
-        Some classes could not be trained, e.g. since their worker died; the error names them and has the model
-        of the others. A `FitMemoryError`, which is a MemoryError too, if memory ran out.
+        Some classes could not be trained, e.g. because their worker died; the error names them and has the model of the
+        others. It is a `FitMemoryError`, which is also a MemoryError, if memory was insufficient.
     CheckpointError
-        The checkpoint is of other data or settings; the error says which differ.
+        The checkpoint belongs to other data or settings; the error says which differ.
 
     Warns
     -----
     ConvergenceWarning
-        The duality gap stayed above its target, or the fit was interrupted; the model is the best found.
+        The duality gap is above its target, or the fit was interrupted; the model is the best one found.
     UserWarning
         An independent class has all or none of the examples; its predictions are constant.
     """
@@ -201,7 +202,7 @@ def train(
 
 
 def advise(reduction: Reduction, solver, tol, n_jobs) -> str:
-    """What would make a long fit faster."""
+    """Advice on how to make a long fit faster."""
     data, found = reduction.data, []
     if solver == "sequential":
         found.append('solver="auto"')
@@ -217,7 +218,7 @@ def advise(reduction: Reduction, solver, tol, n_jobs) -> str:
 
 @contextlib.contextmanager
 def explaining_memory_errors():
-    """Say what to do when the training set does not fit."""
+    """Add advice to the MemoryError of a training set that does not fit."""
     try:
         yield
     except MemoryError as error:
@@ -228,7 +229,7 @@ def explaining_memory_errors():
 
 
 def open_checkpoint(path, reduction: Reduction, settings):
-    """The checkpoint of a fit, made or gone on with; nothing if there is no path."""
+    """Create or open the checkpoint of a fit; a null context if there is no path."""
     if path is None:
         return contextlib.nullcontext()
     belongs_to = fingerprint(
@@ -239,7 +240,7 @@ def open_checkpoint(path, reduction: Reduction, settings):
 
 
 def raise_failures(outcome: Outcome, reduction, model):
-    """A `FitError` that names the classes that failed, if any have; of an outcome that was not interrupted."""
+    """Raise a `FitError` that names the failed classes, if any, of an outcome that was not interrupted."""
     if outcome.interrupt is not None and model is None:
         raise outcome.interrupt
     if not outcome.failed:
@@ -262,7 +263,7 @@ def raise_failures(outcome: Outcome, reduction, model):
 
 
 def _warn_stopped(why, model, outcome):
-    """What the model of a fit that was stopped has and has not."""
+    """Warn which classes of a stopped fit are finished."""
     n_classes = len({c for plan in outcome.plans for c, _ in plan.blocks})
     begun = [solution.plan for solution in outcome.solutions if solution.status in ("interrupted", "time_limit")]
     n_open = len({c for plan in begun for c, _ in plan.blocks})
@@ -278,14 +279,14 @@ def _warn_stopped(why, model, outcome):
 
 
 def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:
-    """The training set with its moments and penalties, ready to be solved."""
+    """Compute moments and penalties of a training set."""
     moments = Moments(data)
     penalties = Penalties(data, moments, distribution, beta, beta_rule)
     return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
 
 
 def warn_constant(data, labels=None):
-    """Say which independent classes hold all or none of the examples; ``labels`` are other names of the classes."""
+    """Warn of independent classes that have all or none of the examples; ``labels`` are other names of the classes."""
     labels = data.classes if labels is None else labels
     for c in np.flatnonzero(data.constant):
         share = "every example" if data.constant[c] > 0 else "no example"
@@ -297,9 +298,9 @@ def warn_constant(data, labels=None):
 
 
 def _warn_unconverged(model, statuses, unpenalised, imprecision):
-    """One warning for all gaps that stayed above their target, except where the callback ended the fit.
+    """Give one warning for all gaps above their target, except where the callback stopped the fit.
 
-    Of a problem that double precision cannot certify it gives the reason.
+    If double precision cannot certify a problem, it gives the reason.
     """
     if "imprecise" in statuses:
         warnings.warn(f"sl1max.fit cannot certify the model: {imprecision}", ConvergenceWarning, stacklevel=4)
@@ -326,9 +327,9 @@ def _warn_unconverged(model, statuses, unpenalised, imprecision):
 
 
 def _warn_separated(model, statuses, extent):
-    """Warn if unpenalised weights of separable data have grown towards infinity.
+    """Warn if unpenalised weights of separable data diverge.
 
-    The loss of a conditional model then falls to zero, in the other models the probability of some examples does.
+    The loss of a conditional model then tends to zero; in the other models the probability of some examples does.
     """
     targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
     gone = np.atleast_1d(model.objective) <= targets if model.distribution == "conditional" else False

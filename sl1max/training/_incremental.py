@@ -1,4 +1,4 @@
-"""Training a few steps at a time, for learners that reweight or relabel the examples in between.
+"""Training in steps, for learners that change weights or labels in between.
 
 `Problem` holds the converted examples; any number of `Solver`s, e.g. one for each expert of a mixture, share its
 columns and have targets, weights and penalties of their own. A solver that is given others keeps its weights and goes
@@ -33,7 +33,7 @@ from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
 
 
 class Problem:
-    """A training set and the kind of model to be fitted to it, for `Solver`.
+    """A training set and the model to be fitted, for `Solver`.
 
     X is taken by reference where it has the form the core works on: a CSC matrix of float64 with sorted int32
     indices, or a column-major float64 array, at least a quarter of it nonzero. It must not be changed meanwhile. Of
@@ -42,8 +42,8 @@ class Problem:
     Parameters
     ----------
     X, y, distribution, label_mode, beta, C, beta_rule, fit_intercept, sample_weight, offset, multilabel_weighting :
-        As in `sl1max.fit`. Examples of weight zero, or without a label, stay: a solver may give them one. So they
-        count, unlike in `sl1max.fit`, where the range of a feature is taken.
+        As in `sl1max.fit`. Examples of weight zero, or without a label, are kept, since a solver may change this.
+        Unlike in `sl1max.fit` they therefore affect the range of each feature.
 
     Attributes
     ----------
@@ -118,14 +118,14 @@ class Problem:
 
 
 class Solver:
-    """A model on its way to the optimum, a step at a time.
+    """Trains a model in steps.
 
     One thread at a time may use a solver; a second one gets a `RuntimeError`. Threads may share a `Problem`.
 
     Parameters
     ----------
     problem : Problem
-        Not changed: other solvers may share it.
+        It is not changed, so several solvers can share it.
     solver : {"auto", "newton", "sequential"}
         What a step is: a round of sweeps and Newton steps over a working set, which "auto" chooses; or one update of
         one weight.
@@ -179,7 +179,7 @@ class Solver:
         self._take_up(warm_start)
 
     def _take_up(self, warm_start=None):
-        """Let the core's solvers go on with the data and beta as they are now."""
+        """Update the compiled solvers after a change of data or beta."""
         self._reduction = self._problem._reduce(self._data, self._beta, warm_start)
         self._plans = {plan.blocks: plan for plan in self._reduction.plans(self._algorithm)}
         held = self._solvers
@@ -194,15 +194,15 @@ class Solver:
         self.__dict__.pop("_model", None)
 
     def step(self, n: int = 1, *, max_time: float | None = None) -> str:
-        """Take at most n steps of each of the problems that the model consists of.
+        """Take at most n steps in each problem of the model.
 
         Parameters
         ----------
         n : int
-            0 brings objective and gap up to date and takes none.
+            0 updates objective and gap without a step.
         max_time : float, optional
-            Seconds that the steps of all problems together may take. When they are over the status is "time_limit",
-            and further steps are possible.
+            Limit on the time of all problems together, in seconds. If it is reached, the status is "time_limit", and
+            further steps are possible.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class Solver:
         return "stalled" if ends or (self._ends and self._reduction.imprecision) else "converged"
 
     def reweight(self, sample_weight: ArrayLike | None) -> None:
-        """Other weights of the examples; None: all one.
+        """Change the weights of the examples; None: all one.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class Solver:
             self._take_up()
 
     def set_target(self, y: Matrix, sample_weight: ArrayLike | None = None) -> None:
-        """Other labels of the examples, and other weights if they are given.
+        """Change the labels of the examples, and the weights if given.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class Solver:
             self._take_up()
 
     def set_beta(self, beta: ArrayLike) -> None:
-        """Another strength of the regularisation.
+        """Change the strength of the regularisation.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Solver:
             self._take_up()
 
     def set_offset(self, offset: ArrayLike | None) -> None:
-        """Another default distribution; None: none.
+        """Change the default distribution; None removes it.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Solver:
             self._take_up()
 
     def weights(self, label: Any) -> np.ndarray:
-        """The weights of a class as they stand, without copying.
+        """Return the current weights of a class, without a copy.
 
         Parameters
         ----------
@@ -304,12 +304,12 @@ class Solver:
         raise ValueError(f"label={label!r} has no weights of its own: it is constant, or the others are relative to it")
 
     def result(self) -> Model:
-        """The model as it stands, converged or not.
+        """Return the current model, converged or not.
 
         Returns
         -------
         Model
-            Its own; later steps do not change it.
+            A copy; later steps do not change it.
         """
         return self._model
 

@@ -1,4 +1,4 @@
-"""Models along a path of betas, from the one with all weights zero downward."""
+"""Models along a path of decreasing betas."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def path(
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
 ) -> PathResult:
-    """Train models at descending betas, each from the weights of the one before.
+    """Train models at descending betas, each starting from the weights of the previous one.
 
     Parameters
     ----------
     X, y : training set, as in `sl1max.fit`
     betas : int or array, optional
-        The betas, in any order; or how many, evenly spaced on a logarithmic scale from `zero_beta`, at which
-        all weights are zero, to a thousandth of it. 30 if not given. Values of C are ``betas=1 / np.asarray(Cs)`` with
+        The betas, in any order; or their number, evenly spaced on a logarithmic scale from `zero_beta`, at which all
+        weights are zero, to a thousandth of it. 30 by default. Values of C are ``betas=1 / np.asarray(Cs)`` with
         ``beta_rule="count"``.
     distribution, label_mode, beta_rule, fit_intercept, solver, tol, max_iter, sample_weight, offset :
         As in `sl1max.fit`.
@@ -128,7 +128,7 @@ def path(
     max_time : float, optional
         Seconds for all models together; the path ends early when they are over.
     warm_start : Model, optional
-        Where the first model starts.
+        Start of the first model.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def path(
 
 
 def split_options(options):
-    """Options of `fit` as those of `prepare` and those of `train`; the solver is one of both."""
+    """Split options of `fit` into those of `prepare` and those of `train`; the solver belongs to both."""
     of_data = {name: value for name, value in options.items() if name in DATA_OPTIONS}
     of_fit = {name: value for name, value in options.items() if name not in DATA_OPTIONS or name == "solver"}
     return of_data, of_fit
@@ -193,7 +193,7 @@ def zero_beta(
     offset: ArrayLike | None = None,
     multilabel_weighting: MultilabelWeighting = "duplicate",
 ) -> float:
-    """The least beta at which all weights of the model are zero.
+    """Compute the smallest beta at which all weights of the model are zero.
 
     Without weights the model's expectation of a feature differs from the empirical one by some amount;
     a weight stays at zero as long as its penalty is no less.
@@ -237,15 +237,15 @@ def largest_beta(reduction: Reduction) -> float:
 
 
 def spaced_betas(reduction: Reduction, n_betas: int) -> np.ndarray:
-    """n_betas of them, from `zero_beta` down, on a logarithmic scale; of a training set with beta = 1."""
+    """Space n_betas betas on a logarithmic scale from `zero_beta` downward; for a training set with beta = 1."""
     if n_betas < 1:
         raise ValueError(f"betas={n_betas!r} must be a positive number of them, or an array")
-    first = largest_beta(reduction) or 1.0  # 0: no feature tells anything, any beta will do
+    first = largest_beta(reduction) or 1.0  # 0: no feature is informative, any beta gives zero weights
     return first * np.geomspace(1, LEAST_SHARE, n_betas)
 
 
 def read_betas(betas: Any) -> np.ndarray:
-    """betas as a descending array, each once."""
+    """Convert betas to a descending array without duplicates."""
     try:
         betas = np.unique(np.asarray(betas, dtype=np.float64).ravel())[::-1]
     except (TypeError, ValueError, OverflowError):
