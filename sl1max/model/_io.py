@@ -276,7 +276,8 @@ def _check_types(values):
         if values[name] not in choices:
             raise ValueError(f"{name} is {values[name]!r}")
     for name, types in _SCALAR_TYPES.items():
-        if type(values[name]) not in types:
+        value = values[name]
+        if type(value) not in types or (type(value) is int and abs(value) > 2**53):
             raise ValueError(f"{name} is {values[name]!r}")
     for name, kinds in _NUMBER_KINDS.items():
         value = values[name]

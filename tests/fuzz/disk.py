@@ -112,12 +112,12 @@ def fit_full(rng, base, folder):
 def command_full(rng, data, folder):
     """The command line says in one line what is wrong."""
     model = folder / "model.sl1max"
-    check(call(["train", str(data), str(model), "--quiet"])[0] == 0, "train failed on an empty disk")
+    check(call(["train", str(model), str(data), "--quiet"])[0] == 0, "train failed on an empty disk")
     before = model.read_bytes()
     fill(folder, int(rng.integers(0, 3)) * PAGE)
     arguments = [
-        ["train", str(data), str(model), "--quiet", "--beta", "0.2"],
-        ["train", str(data), str(model), "--quiet", "--checkpoint", str(folder / "fit.checkpoint")],
+        ["train", str(model), str(data), "--quiet", "--beta", "0.2"],
+        ["train", str(model), str(data), "--quiet", "--checkpoint", str(folder / "fit.checkpoint")],
         ["predict", str(model), str(data), "--proba", "--output", str(folder / "labels.txt")],
     ][rng.integers(3)]
     code, _, err = call(arguments)

@@ -291,7 +291,7 @@ def check_model(model, X, seen, options):
         "intercept": model.intercept[~np.broadcast_to(constant, model.intercept.shape)],
         "objective": model.objective,
         "log_proba": model.predict_log_proba(X),
-        "decision": model.decision_function(X)[:, ~np.broadcast_to(constant, model.intercept.shape)],
+        "decision": model._decide(X)[:, ~np.broadcast_to(constant, model.intercept.shape)],
     }
     for name, values in finite.items():
         if name == "log_proba":

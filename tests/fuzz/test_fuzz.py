@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fuzz import stand_in
+from fuzz import CAMPAIGNS, stand_in
 from fuzz.runner import MOST_FINDINGS, Runner, format_table, python_path
 
 
@@ -63,3 +63,11 @@ def test_command_runs_one_case():
     assert (fine.returncode, fine.stdout) == (0, "fine\n")
     found = subprocess.run([*command, "stand_in", "101"], capture_output=True, text=True, env=environment)
     assert found.returncode == 1 and "Finding: a digit of 1" in found.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_first_cases_of_each_campaign(name):
+    (tally,), text = run({name: CAMPAIGNS[name]}, seed=0, n_cases=5)
+    assert not tally.findings, text
+    assert tally.skipped or tally.n_cases == 5

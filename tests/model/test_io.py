@@ -390,6 +390,7 @@ def test_bodies_that_make_no_model(table, arrays, tmp_path):
         ("beta", "0.5"),
         ("solver", []),
         ("tol", None),
+        ("tol", 2**64),
     ],
 )
 def test_field_of_another_type_is_refused(content, tmp_path, name, wrong):
