@@ -19,6 +19,7 @@ class Columns:
         values: np.ndarray | None,
         *,
         by_rows: bool | None = None,
+        row_index: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None,
     ) -> None: ...
     @property
     def n_rows(self) -> int: ...

@@ -50,9 +50,12 @@ cdef class Columns:
     values : float64 array beside `indices`, or None if every stored value is one; dense: the matrix, column by column
     by_rows : bool or None
         Keep sparse columns by rows too; None: from as many rows on as make that the faster way to price.
+    row_index : tuple of arrays or None
+        The same matrix by rows, (start, cols, values) like `indptr`, `indices` and `values`, columns ascending within a
+        row: kept by reference, in place of one that is made.
     """
     def __init__(self, idx_t n_rows, idx_t n_cols, const ptr_t[::1] indptr, const idx_t[::1] indices,
-                 const double[::1] values, *, by_rows=None):
+                 const double[::1] values, *, by_rows=None, row_index=None):
         self.lock = threading.Lock()
         self.owned = (indptr, indices, values)
         self.view.n_rows = n_rows
@@ -61,7 +64,9 @@ cdef class Columns:
         self.view.rows = NULL if indices is None or indices.shape[0] == 0 else &indices[0]
         self.view.values = NULL if values is None or values.shape[0] == 0 else &values[0]
         self._measure()
-        if n_rows >= DEFAULT_OPTIONS.many_rows if by_rows is None else by_rows:
+        if row_index is not None:
+            self._set_row_index(*row_index)
+        elif n_rows >= DEFAULT_OPTIONS.many_rows if by_rows is None else by_rows:
             self.index_rows()
 
     def index_rows(self):
@@ -86,6 +91,9 @@ cdef class Columns:
         with nogil:
             transpose_rows(self.view.n_cols, self.view.n_rows, self.view.indptr, self.view.rows, self.view.values,
                            &start[0], &cols[0], NULL if values is None else &values[0])
+        self._set_row_index(start, cols, values)
+
+    def _set_row_index(self, const ptr_t[::1] start, const idx_t[::1] cols, const double[::1] values):
         self.row_index = (start, cols, values)
         self.longest_row = np.diff(start).max()
         self.view.row_start = &start[0]

@@ -15,6 +15,7 @@ from typing import get_args
 import numpy as np
 from scipy import sparse
 
+from sl1max._core._options import DEFAULT_OPTIONS
 from sl1max._core._scoring import Rows
 from sl1max._core._solver import Columns
 from sl1max._core._transpose import transpose
@@ -134,11 +135,20 @@ class Features:
         The matrix is sparse and all its entries are ones.
     names : ndarray of shape (n_features,) or None
         Column names, if the matrix was a data frame with text for names.
+    row_index : tuple of arrays or None
+        The matrix by rows, as `Columns` takes it, if it was given so and the core will need it so.
     """
 
     matrix: sparse.csc_array | np.ndarray
     binary: bool
     names: np.ndarray | None = None
+    row_index: tuple[np.ndarray, np.ndarray, np.ndarray | None] | None = None
+
+    @classmethod
+    def convert(cls, X, names=None) -> Features:
+        """Those of a matrix that `_open_features` returned."""
+        matrix, binary = _to_columns(X)
+        return cls(matrix, binary, names, _index_rows(X, matrix, binary))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -147,12 +157,12 @@ class Features:
     @cached_property
     def columns(self) -> Columns:
         """The matrix for the core, sharing its buffers."""
-        return Columns(*core_buffers(self.matrix, self.binary))
+        return Columns(*core_buffers(self.matrix, self.binary), row_index=self.row_index)
 
 
 def read_features(X) -> Features:
     """Validate and convert a feature matrix."""
-    return X if isinstance(X, Features) else Features(*_to_columns(_open_features(X)), column_names(X))
+    return X if isinstance(X, Features) else Features.convert(_open_features(X), column_names(X))
 
 
 def column_names(frame) -> np.ndarray | None:
@@ -213,13 +223,13 @@ def read_data(
         X = (X.tocsr() if sparse.issparse(X) else X)[np.flatnonzero(keep)]
         offset = _take_offset(offset, keep) if offset is not None else None
         converted = None
-    features = Features(*_to_columns(X)) if converted is None else converted
+    features = Features.convert(X) if converted is None else converted
     check_values(features.matrix)
     check_algorithm(features.matrix, solver)
     check_mass(cells["mass"])
     data = Data(matrix=features.matrix, binary=features.binary, offset=offset, feature_names=feature_names, **cells)
-    if converted is not None:
-        vars(data)["columns"] = converted.columns
+    if converted is not None or features.row_index is not None:
+        vars(data)["columns"] = features.columns
     return data
 
 
@@ -476,6 +486,16 @@ def _to_columns(X):
     if (X.data == 1).all():
         return _with_data(X, _byte_ones(X.data)), True
     return X, False
+
+
+def _index_rows(X, matrix, binary):
+    """The arrays of a csr_array for `Columns`, if it has the entries of its columns and enough rows; else None."""
+    if not sparse.issparse(X) or X.format != "csr" or X.shape[0] < DEFAULT_OPTIONS.many_rows or not X.nnz:
+        return None
+    if X.nnz != matrix.nnz or not X.has_canonical_format:
+        return None
+    values = None if binary else np.ascontiguousarray(X.data, dtype=np.float64)
+    return X.indptr.astype(np.int64), np.ascontiguousarray(X.indices, dtype=np.int32), values
 
 
 def _store_nonzeros(X):

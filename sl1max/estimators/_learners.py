@@ -30,7 +30,7 @@ from sl1max.estimators._adaboost import (
     read_classes,
 )
 from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_classes
-from sl1max.estimators._maxent_cv import score_path
+from sl1max.estimators._maxent_cv import SharedFeatures, score_path
 from sl1max.estimators._parallel import run_parallel
 from sl1max.model._explain import Table
 from sl1max.training._early_stopping import model_error
@@ -410,19 +410,25 @@ class AutoClassifier(WithoutProbabilities, MaxentPredictor):
         scorer = top_class_score if self.scoring is None else check_scoring(self, scoring=self.scoring)
         progress = Progress(len(families) * len(folds)) if self.verbose else None
 
-        def score(family, fold):
+        n_maxent = sum(family.learner == "maxent" for family in families)
+        shared = [SharedFeatures(X, train, n_maxent) for train, _ in folds]
+
+        def score(family, k):
             model = get_learner(family.learner, **family.settings, **self._shared(family.learner, seed))
             if family.learner == "maxent":
                 model.set_params(warm_start=True)
             try:
-                table = score_path(model, family.name, family.values, X, y, weight, fold, scorer, {})
+                features = shared[k] if family.learner == "maxent" else None
+                table = score_path(
+                    model, family.name, family.values, X, y, weight, folds[k], scorer, {}, shared=features
+                )
             except (ValueError, AttributeError) as error:  # the latter: a score that needs probabilities
                 table = error
             if progress is not None:
                 progress.show(family, table)
             return table
 
-        found = run_parallel(score, [(family, fold) for family in families for fold in folds], self.n_jobs)
+        found = run_parallel(score, [(family, k) for family in families for k in range(len(folds))], self.n_jobs)
         return [found[k : k + len(folds)] for k in range(0, len(found), len(folds))]
 
     def _set_results(self, families, found):

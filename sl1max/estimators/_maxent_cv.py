@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from sl1max._data.inputs import check_options, read_features
+from sl1max._data.inputs import Features, check_options, read_features
 from sl1max._execution.control import Deadline
 from sl1max._utils.progress import print_line
 from sl1max._utils.threads import count_threads
@@ -193,10 +194,11 @@ class MaxentClassifierCV(MaxentPredictor):
         share = SEARCH_SHARE * max(deadline.remaining, LEAST_TIME) * n_at_once / (len(models) * len(folds))
         for model in models:
             model.max_time = share if deadline.is_limited else None
+        shared = [SharedFeatures(X, train, len(models)) for train, _ in folds]
         arguments = [
-            (model, "beta", betas, X, y, weight, fold, scorer, score_params, report)
+            (model, "beta", betas, X, y, weight, fold, scorer, score_params, report, features_of_fold)
             for model, betas in zip(models, grids, strict=True)
-            for fold in folds
+            for fold, features_of_fold in zip(folds, shared, strict=True)
         ]
         found = run_parallel(score_path, arguments, self.n_jobs)
         self._set_results(models, grids, found, len(folds))
@@ -313,16 +315,43 @@ def as_list(value: Any) -> list:
     return [value] if isinstance(value, str) else list(value)
 
 
-def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None):
+class SharedFeatures:
+    """The training rows of one fold, converted once for all models and kept until the last has taken them.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+    rows : ndarray of int
+    n_models : int
+    """
+
+    def __init__(self, X: Any, rows: np.ndarray, n_models: int) -> None:
+        self._X = X
+        self._rows = rows
+        self._n_left = n_models
+        self._features: Features | None = None
+        self._lock = threading.Lock()
+
+    def take(self) -> Features:
+        """The converted rows, for one of the models."""
+        with self._lock:
+            features = self._features or read_features(self._X[self._rows])
+            self._n_left -= 1
+            self._features = features if self._n_left > 0 else None
+            return features
+
+
+def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None, shared=None):
     """Scores, fit times and numbers of weights at the values of a parameter in one fold, (3, n_values).
 
-    ``report`` is called with the model and the table.
+    ``report`` is called with the model and the table. ``shared`` holds the `SharedFeatures` of the fold.
     """
     train, test = fold
     model = clone(model)
     score_params = {key: np.asarray(value)[test] for key, value in score_params.items()}
     rows, start = [], time.perf_counter()
-    for fitted in fit_values(model, name, values, X[train], y[train], None if weight is None else weight[train]):
+    X_train = X[train] if shared is None else shared.take()
+    for fitted in fit_values(model, name, values, X_train, y[train], None if weight is None else weight[train]):
         seconds = time.perf_counter() - start
         rows.append((scorer(fitted, X[test], y[test], **score_params), seconds, fitted.sparse_coef_.nnz))
         start = time.perf_counter()

@@ -37,7 +37,8 @@ class Problem:
 
     X is taken by reference where it has the form the core works on: a CSC matrix of float64 with sorted int32
     indices, or a column-major float64 array, at least a quarter of it nonzero. It must not be changed meanwhile. Of
-    sparse examples by the ten thousands the core keeps a copy by rows beside it, for speed.
+    sparse examples by the ten thousands the core keeps the rows beside the columns, for speed: those of a CSR matrix
+    with sorted indices and without stored zeros by reference, else a copy.
 
     Parameters
     ----------
