@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "download_all_examples": False,
     "show_signature": False,
+    "thumbnail_size": (480, 320),
     "reset_modules": ("matplotlib", "gallery_style.set_style"),
     "abort_on_example_error": True,
 }

@@ -5,8 +5,8 @@ Only the order of the scores matters, so log-probabilities, log-odds and probabi
 is either
 
 * a vector of class codes ``0 .. n_classes - 1``, where ``-1`` marks an example that has none of the classes;
-* a vector of labels, together with ``labels=``, the label of each column of ``scores``. A label that is not among them
-counts as none of the classes;
+* a vector of labels, together with ``labels=``, the label of each column of ``scores``. A label that is not
+  among them counts as none of the classes;
 * an ``(n_samples, n_classes)`` indicator matrix, dense or sparse: any number of classes per example.
 
 Micro-averaged measures compare the scores of all pairs of example and class. Rank joint and

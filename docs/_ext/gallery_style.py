@@ -3,7 +3,7 @@
 STYLE = {
     "figure.figsize": (6.4, 4.0),
     "figure.constrained_layout.use": True,
-    "font.size": 12,
+    "font.size": 14,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,

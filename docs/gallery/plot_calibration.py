@@ -11,8 +11,7 @@ import numpy as np
 
 import sl1max
 from sl1max.datasets import fetch_webkb
-from sl1max.metrics import calibration_error
-from sl1max.plot import plot_calibration
+from sl1max.metrics import calibration_curve, calibration_error
 
 data = fetch_webkb()
 X_train, y_train, X_test, y_test = next(data.splits())
@@ -38,10 +37,14 @@ for beta, model in models.items():
 # Calibration curves
 # ------------------
 #
-# Points above the diagonal: the class is more frequent than predicted, so the model is underconfident.
+# Points above the diagonal: predictions are correct more often than their probability says, so the model is
+# underconfident. :func:`sl1max.plot.plot_calibration` draws such a curve for one model.
 
-figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.6), sharey=True)
-for ax, (beta, model) in zip(axes, models.items(), strict=True):
-    plot_calibration(labels_test, model.predict_proba(X_test), labels=model.classes, ax=ax)
-    ax.set_title(f"beta = {beta:g}", loc="left")
+plt.plot([0.3, 1], [0.3, 1], color="0.6", linewidth=1, label="calibrated")
+for beta, model in models.items():
+    predicted, observed, _ = calibration_curve(labels_test, model.predict_proba(X_test), labels=model.classes, n_bins=8)
+    plt.plot(predicted, observed, marker="o", label=f"beta = {beta:g}")
+plt.xlabel("predicted probability")
+plt.ylabel("share of correct predictions")
+plt.legend()
 plt.show()

@@ -169,7 +169,7 @@ def top_features(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """How the score of one example comes about; what `explain` returns.
+    """How the score of one example comes about; returned by `Model.explain`.
 
     Attributes
     ----------

@@ -289,7 +289,7 @@ class RasterStack:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Reader]:
-        """A `Reader` of the layers, for one thread."""
+        """Open the layers for one thread."""
         rasterio = import_rasterio()
         with contextlib.ExitStack() as files:
             files.enter_context(rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE))
