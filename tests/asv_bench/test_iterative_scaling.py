@@ -87,11 +87,3 @@ def test_most_informative():
     X[:20, 1] = 1
     X[:, 4] = np.where(np.arange(40) < 30, y, 0)
     assert iterative_scaling.most_informative(sp.csr_array(X), y, 2).tolist() == [3, 4]
-
-
-def test_table(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["scaling", "--max-seconds", "0.1"])
-    iterative_scaling.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[1:6]] == ["GIS", "IIS", "L-BFGS", "sl1max,", "sl1max,"]
-    assert "> 0.1 s" in lines[1] and "23744" in lines[4]
