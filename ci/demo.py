@@ -51,18 +51,16 @@ def gap(model):
 
 def draw_path(data, folder):
     """Draw the weights of a class as beta falls."""
-    labels = np.where(data.y_train == list(data.class_names).index(SHOWN), SHOWN, "other")
-    largest = sl1max.zero_beta(data.X_train, labels)
+    labels, options = np.array(data.class_names)[data.y_train], {"label_mode": "independent"}
+    largest = sl1max.zero_beta(data.X_train, labels, **options)
     start = time.perf_counter()
-    found = sl1max.path(data.X_train, labels, betas=np.geomspace(largest, BETA, N_BETAS))
+    found = sl1max.path(data.X_train, labels, betas=np.geomspace(largest, BETA, N_BETAS), **options)
     seconds = time.perf_counter() - start
     axes = plot_path(found, SHOWN, n=10, feature_names=data.feature_names)
     axes.set_title(f"Words that tell a {SHOWN} page, as the penalty falls", loc="left")
     file = folder / "path.svg"
     axes.figure.savefig(file, bbox_inches="tight")
-    print(
-        f"\n{N_BETAS} models of the class {SHOWN!r}, one for each strength of the penalty, in {seconds:.1f} s: {file}"
-    )
+    print(f"\n{N_BETAS} models, one for each strength of the penalty, in {seconds:.1f} s: {file}")
 
 
 def write_report(data, folder):

@@ -113,7 +113,7 @@ if not TYPE_CHECKING:  # type checkers would take every name for one of the modu
 
 def _make_stand_in(name: str) -> type:
     """A class in place of one that needs scikit-learn, so that the module can be inspected; its use is an error."""
-    message = f"{name} needs scikit-learn >= 1.6: pip install sl1max[sklearn]"
+    message = f"{name} needs scikit-learn >= 1.6: pip install scikit-learn"
 
     def refuse(self: object, *args: object, **options: object) -> None:
         raise ImportError(message)

@@ -119,7 +119,7 @@ def check_reproduce(args):
 def check_figure(path):
     """Check that matplotlib is installed and can write the format."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("--plot needs matplotlib: pip install sl1max[plot]")
+        raise InputError("--plot needs matplotlib: pip install matplotlib")
     from matplotlib.backend_bases import FigureCanvasBase
 
     ending = os.path.splitext(path)[1][1:].lower()

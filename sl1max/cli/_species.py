@@ -83,7 +83,7 @@ def _check_parts():
     try:
         import sklearn  # noqa: F401
     except ImportError:
-        raise InputError("species needs scikit-learn: pip install 'sl1max[sklearn]'") from None
+        raise InputError("species needs scikit-learn: pip install scikit-learn") from None
 
 
 # Options

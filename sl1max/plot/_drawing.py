@@ -25,7 +25,7 @@ def open_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("sl1max.plot needs matplotlib: pip install 'sl1max[plot]'") from error
+        raise ImportError("sl1max.plot needs matplotlib: pip install matplotlib") from error
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

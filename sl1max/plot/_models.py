@@ -36,7 +36,8 @@ def plot_path(
     result : PathResult
         What `sl1max.path` returns.
     label : object, optional
-        The class. Needed unless there is one, or two of which the second is meant.
+        The class. Needed unless there is one, or two of which the second is meant. Of two exclusive classes the weights
+        are those of the class less those of the other one, as in the log-odds.
     n : int
         How many features get a colour and a name: those whose weights become greatest. The others are grey.
     feature_names : sequence of str of length n_features, optional
@@ -61,7 +62,10 @@ def plot_path(
     """
     models = result.models
     label = _chosen_label(models[0], label)
-    weights = _weights_along(models, class_number(models[0], label))
+    c = class_number(models[0], label)
+    weights = _weights_along(models, c)
+    if models[0].n_classes == 2 and models[0].label_mode == "exclusive":  # only the difference has a meaning
+        weights = weights - _weights_along(models, 1 - c)
     betas = np.asarray(result.betas, float)
     if (betas <= 0).any():
         raise ValueError("plot_path: the scale of beta is logarithmic: leave out beta = 0")

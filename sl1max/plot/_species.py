@@ -354,7 +354,7 @@ def _read_map(path):
     try:
         import rasterio
     except ImportError as error:
-        raise ImportError("plot_map reads files by rasterio: pip install 'sl1max[raster]'") from error
+        raise ImportError("plot_map reads files by rasterio: pip install rasterio") from error
     with rasterio.open(path) as raster:
         step = max(1, -(-max(raster.shape) // MOST_PIXELS))
         shape = tuple(-(-size // step) for size in raster.shape)

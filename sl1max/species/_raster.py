@@ -38,7 +38,7 @@ Layers = Mapping[str, Any] | Sequence[Any] | str | os.PathLike[str]
 class RasterStack:
     """Layers of equal extent and resolution, one for each covariate.
 
-    Requires rasterio (``pip install sl1max[raster]``).
+    Requires rasterio (``pip install rasterio``).
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def predict_raster(
 ) -> None:
     """Write the map of a model's predictions.
 
-    Requires rasterio (``pip install sl1max[raster]``). Memory does not grow with the rasters.
+    Requires rasterio (``pip install rasterio``). Memory does not grow with the rasters.
 
     Parameters
     ----------
@@ -486,7 +486,7 @@ def import_rasterio() -> Any:
         import rasterio
         import rasterio.shutil
     except ImportError as error:
-        raise ImportError("rasters require rasterio: pip install sl1max[raster]") from error
+        raise ImportError("rasters require rasterio: pip install rasterio") from error
     return rasterio
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,7 @@ def test_gallery_needs_nothing_beside_the_package(example):
     assert fetched <= {"fetch_webkb"}
 
 
+RECIPE = (ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
 README = words_of((ROOT / "README.md").read_text(encoding="utf-8"))
 
 
@@ -226,7 +228,19 @@ def test_links_are_checked(tmp_path):
 
 
 def test_versions_agree():
-    """The version stands in three files: the package says what meson builds and what is to be cited."""
+    """The version stands in four files: the package says what meson builds, what is to be cited and what conda has."""
     built = re.search(r"^  version: '(.+)',$", (ROOT / "meson.build").read_text(), re.MULTILINE)
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert built[1] == cited[1] == sl1max.__version__
+    packed = re.search(r'^  version: "(.+)"$', RECIPE, re.MULTILINE)
+    assert built[1] == cited[1] == packed[1] == sl1max.__version__
+
+
+def test_recipe_has_the_dependencies_of_the_package():
+    """The conda recipe and pyproject.toml ask for the same packages and versions."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    of_run = RECIPE.split("  run:\n")[1].split("\n\n")[0]
+    of_build = RECIPE.split("  host:\n")[1].split("  run:\n")[0]
+    asked = [re.sub(r"([a-z-]+)([<>=].*)", r"\1 \2", name.lower()) for name in project["project"]["dependencies"]]
+    assert re.findall("- (.*)", of_run) == ["python", *asked]
+    needed = [re.sub(r"([a-z-]+)([<>=].*)", r"\1 \2", name.lower()) for name in project["build-system"]["requires"]]
+    assert re.findall("- (.*)", of_build) == ["python", "pip", *needed]

@@ -531,7 +531,7 @@ for make in (MaxentClassifier, sl1max.MaxentClassifierCV, sl1max.get_learner):
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        f"{name} needs scikit-learn >= 1.6: pip install sl1max[sklearn]"
+        f"{name} needs scikit-learn >= 1.6: pip install scikit-learn"
         for name in ("MaxentClassifier", "MaxentClassifierCV", "get_learner")
     ]
 
