@@ -213,6 +213,8 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
     text = json.loads(content.read(size))
     arrays = _read_arrays(content, text["arrays"], max_bytes)
     classes = _decode_labels("classes", text["label_type"], arrays, max_bytes)
+    if len(np.unique(classes)) < len(classes):
+        raise ValueError("a class is there twice")
     shape = (len(classes), text["n_features"])
     feature_names = None
     if "feature_names.sizes" in arrays:

@@ -405,6 +405,15 @@ def test_field_of_another_type_is_refused(content, tmp_path, name, wrong):
         sl1max.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("labels", [np.array([1, 2, 1]), np.array(["a", "b", "a"])])
+def test_model_with_a_class_twice_is_refused(labels, tmp_path):
+    X, y = make_data()
+    model = sl1max.fit(X, y % 3)
+    replace(model, classes=labels).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="a class is there twice"):
+        sl1max.load(tmp_path / "model")
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_weight_that_is_not_finite_is_refused(tmp_path, wrong):
     X, y = make_data(3)
