@@ -218,12 +218,12 @@ class _Tables:
         self.presences = read(args.presences, not args.keep_duplicates)
         if not len(self.presences):
             raise InputError(f"{args.presences}: there is no row")
-        if args.background is None:
+        if args.background is not None:
+            self.background = read(args.background)
+        elif self.layers is not None:
             self.background = species.draw_background(
                 self.layers, args.background_points, bias=args.bias, cell_area=args.cell_area, random_state=args.seed
             )
-        else:
-            self.background = read(args.background)
         self.test = None if test is None else read(test)
         unknown = [name for name in args.categorical if name not in self.background.names]
         if unknown:
