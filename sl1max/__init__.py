@@ -17,6 +17,7 @@ from sl1max.model._model import Model
 from sl1max.training._fit import fit
 from sl1max.training._incremental import Problem, Solver
 from sl1max.training._path import PathResult, path, zero_beta
+from sl1max.training._relax import relax
 
 if TYPE_CHECKING:
     from sl1max._report import report
@@ -65,6 +66,7 @@ __all__ = [
     "get_learner",
     "load",
     "path",
+    "relax",
     "report",
     "with_class",
     "without_class",

@@ -10,7 +10,7 @@ import numbers
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from scipy import sparse
@@ -793,17 +793,145 @@ def _take_offset(offset, keep):
     return offset[keep]
 
 
-def read_strength(beta, C, beta_rule, n_classes, n_features):
-    """Return beta as an array and its rule, from beta, C or neither."""
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """The regularisation as it was asked for, before a rule makes penalties of it.
+
+    Arrays of shape (), (n_features,) or (n_classes, n_features); see `sl1max.fit`.
+
+    Attributes
+    ----------
+    beta : ndarray
+        Cost of positive weights.
+    rule : str
+    beta_upper : ndarray or None
+        Cost of negative weights; None: the same.
+    l2 : ndarray or None
+        None: 0.
+    low, high : ndarray or None
+        Limits of the weights; None: none.
+    l1_ratio : float
+        Share of the L1 part, where these are the strengths of a path at 1.
+    """
+
+    beta: np.ndarray
+    rule: str
+    beta_upper: np.ndarray | None = None
+    l2: np.ndarray | None = None
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+    l1_ratio: float = 1.0
+
+    @property
+    def is_general(self) -> bool:
+        """Whether beta is not all of it."""
+        return any(value is not None for value in (self.beta_upper, self.l2, self.low, self.high))
+
+    @property
+    def some_free(self) -> bool:
+        """Whether some weight has neither an L1 nor an L2 penalty on one of its sides."""
+        free = self.beta == 0 if self.beta_upper is None else (self.beta == 0) | (self.beta_upper == 0)
+        return bool(np.any(free if self.l2 is None else free & (self.l2 == 0)))
+
+    @property
+    def general(self) -> dict[str, np.ndarray]:
+        """What there is beside beta, by the names of the options of `sl1max.fit`."""
+        named = {"beta_upper": self.beta_upper, "l2": self.l2, "min_weight": self.low, "max_weight": self.high}
+        return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def remembered(self) -> dict[str, Any] | None:
+        """`general` as a model remembers it: numbers; None for an array. None if there is nothing but beta."""
+        numbers_only = {name: float(value) if value.ndim == 0 else None for name, value in self.general.items()}
+        return numbers_only or None
+
+    def times(self, factor) -> Strengths:
+        """All penalties multiplied by a number; limits stay."""
+
+        def multiply(value):
+            return None if value is None else np.where(np.isinf(value), value, value * factor)[()]
+
+        return replace(
+            self, beta=np.asarray(multiply(self.beta)), beta_upper=_as_array(multiply(self.beta_upper)),
+            l2=_as_array(multiply(self.l2)),
+        )  # fmt: skip
+
+
+def _as_array(value):
+    return None if value is None else np.asarray(value)
+
+
+LEAST_L1_RATIO = 1e-3  # that the first strength of a path is computed with
+
+
+def read_strengths(
+    n_classes, n_features, *, beta=None, C=None, beta_rule="deviation", l1_ratio=1.0, l2=0.0, beta_lower=None,
+    beta_upper=None, min_weight=None, max_weight=None, positive=False, of_path=False,
+) -> Strengths:  # fmt: skip
+    """The options of `sl1max.fit` about regularisation; for a path, those at a strength of 1."""
+    if not isinstance(l1_ratio, numbers.Real) or not 0 <= l1_ratio <= 1:
+        raise ValueError(f"l1_ratio={l1_ratio!r} must be a number from 0 to 1")
     if C is None:
-        return read_beta(DEFAULT_BETA if beta is None else beta, n_classes, n_features), beta_rule
-    if beta is not None:
-        raise ValueError("beta and C are two names of one strength, beta = 1/C: give one of them")
-    C = _read_strengths(C, n_classes, n_features, "C")
-    if not (C > 0).all():
-        raise ValueError(f"C must be positive: it is {C.min():g}")
-    with np.errstate(over="ignore"):
-        return np.asarray(1 / C), "count"
+        if l1_ratio != 1 and not of_path:
+            raise ValueError("l1_ratio divides the strength 1/C: give C with it, or l2 with beta")
+        strength = read_beta(DEFAULT_BETA if beta is None else beta, n_classes, n_features)
+    else:
+        if beta is not None:
+            raise ValueError("beta and C set the same penalty (beta = 1/C): give one of them")
+        C = _read_strengths(C, n_classes, n_features, "C")
+        if not (C > 0).all():
+            raise ValueError(f"C must be positive: it is {C.min():g}")
+        with np.errstate(over="ignore"):
+            strength = np.asarray(1 / C)
+        beta_rule = "count"
+    l2 = read_beta(l2, n_classes, n_features, "l2")
+    if np.isinf(l2).any():
+        raise ValueError("l2 must be finite: a feature is left out by beta=inf")
+    if l1_ratio != 1:
+        if l2.any():
+            raise ValueError("l1_ratio and l2 are two ways to ask for an L2 penalty: give one of them")
+        infinite = np.isinf(strength)
+        l2 = np.where(infinite, 0.0, (1 - l1_ratio) * np.where(infinite, 0.0, strength))
+        strength = np.where(infinite, strength, l1_ratio * np.where(infinite, 0.0, strength))
+    lower, upper = strength, None
+    if beta_lower is not None:
+        lower, upper = read_beta(beta_lower, n_classes, n_features, "beta_lower"), strength
+    if beta_upper is not None:
+        upper = read_beta(beta_upper, n_classes, n_features, "beta_upper")
+    low, high = (
+        None if value is None else _read_limit(value, n_classes, n_features, name, sign)
+        for value, name, sign in ((min_weight, "min_weight", -1), (max_weight, "max_weight", 1))
+    )
+    if not isinstance(positive, bool | np.bool_):
+        raise ValueError(f"positive={positive!r} must be True or False")
+    if positive:
+        low = np.zeros(())
+    return Strengths(
+        np.asarray(lower), beta_rule, _as_array(upper), np.asarray(l2) if l2.any() else None, low, high, float(l1_ratio)
+    )
+
+
+def strengths_of(model, beta, n_classes) -> Strengths:
+    """The strengths that a model was trained with; beta as the caller gives it: it may have been an array."""
+    penalty = model.penalty or {}
+    if forgotten := [name for name, value in penalty.items() if value is None]:
+        raise ValueError(
+            f"{forgotten[0]} was an array when the model was trained, and the model remembers numbers only"
+        )
+    values = {name: np.asarray(value) for name, value in penalty.items()}
+    return Strengths(
+        read_beta(beta, n_classes, model.n_features), model.beta_rule, values.get("beta_upper"), values.get("l2"),
+        values.get("min_weight"), values.get("max_weight"),
+    )  # fmt: skip
+
+
+def _read_limit(value, n_classes, n_features, name, sign):
+    value = _read_strengths(value, n_classes, n_features, name)
+    if not (sign * value >= 0).all():
+        wrong = value[~(sign * value >= 0)].flat[0]
+        side = "at least" if sign > 0 else "at most"
+        raise ValueError(f"{name} must be {side} 0, so that weights can be zero: it is {wrong:g}")
+    return value
 
 
 def read_beta(beta, n_classes, n_features, name="beta"):

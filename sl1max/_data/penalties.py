@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import copy
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from sl1max._data.inputs import Data
+from sl1max._data.inputs import Data, Strengths
 from sl1max._data.moments import IN_CLASS, ClassSums, Moments
+
+
+class BlockPenalties(NamedTuple):
+    """What the weights of a block, or of some of its features, cost: arrays (n_features,)."""
+
+    lower: np.ndarray  # of positive weights
+    upper: np.ndarray  # of negative weights
+    l2: np.ndarray
+    low: np.ndarray  # limits
+    high: np.ndarray
+
+    @property
+    def mirrored(self) -> BlockPenalties:
+        """Those of the weights' negatives."""
+        return BlockPenalties(self.upper, self.lower, self.l2, -self.high, -self.low)
 
 
 class Penalties:
@@ -23,27 +39,30 @@ class Penalties:
       range sqrt(1/m (1 - 1/m)), and half the range for m below 2, so that a feature that the class lacks, or
       has in all its examples, does not go unpenalised.
 
+    The L2 penalty is l2 / m, or l2 sigma_cj^2 / sqrt(m) with the same sigma: scaling a feature changes nothing.
+
     A feature that cannot differ between the cells of a block has no effect and is left out (inf).
 
     Parameters
     ----------
     data, moments : the training set
-    distribution, beta_rule : str
-    beta : ndarray of shape (), (n_features,) or (n_classes, n_features)
+    distribution : str
+    strengths : Strengths
         Entries of 0 stay 0 (unpenalised), inf stays inf (leave out).
     """
 
-    def __init__(self, data: Data, moments: Moments, distribution, beta, beta_rule):
+    def __init__(self, data: Data, moments: Moments, distribution, strengths: Strengths):
         self._moments = moments
-        self.beta = beta
-        self.rule = beta_rule
+        self.strengths = strengths
+        self.rule = strengths.rule
+        self._support = None
         self._within_class = distribution == "class-conditional"
         self._of_none = {}
         low, high = data.columns.low[:-1], data.columns.high[:-1]
         if not self._within_class:
             low, high = np.minimum(low, 0), np.maximum(high, 0)
         self._range = high - low
-        if beta_rule == "deviation":
+        if self.rule == "deviation":
             self._set_up_deviation(data, low, high)
 
     def _set_up_deviation(self, data, low, high):
@@ -63,57 +82,98 @@ class Penalties:
 
     def on(self, data: Data, moments: Moments) -> Penalties:
         """The same rule on other examples of the same classes."""
-        return Penalties(data, moments, "class-conditional" if self._within_class else "", self.beta, self.rule)
+        return Penalties(data, moments, "class-conditional" if self._within_class else "", self.strengths)
 
-    def with_beta(self, beta) -> Penalties:
-        """The same rule on the same examples, for another beta."""
+    def with_strengths(self, strengths: Strengths) -> Penalties:
+        """The same examples and rule, for other strengths."""
         other = copy.copy(self)
-        other.beta, other._of_none = beta, {}
+        other.strengths, other._of_none = strengths, {}
         return other
 
+    def restricted(self, support) -> Penalties:
+        """The same penalties with all other features left out: ``support(c, side)`` lists those of a block."""
+        other = copy.copy(self)
+        other._support = support
+        return other
+
+    @property
+    def beta(self) -> np.ndarray:
+        return self.strengths.beta
+
     def block(self, c, side, cols=None):
-        """beta_cj of block (c, side), a new array (n_features,); or those of some columns.
+        """beta_cj of block (c, side), a new array (n_features,); or those of some columns."""
+        return self._leave_out(self._scaled("beta", c, side, cols), c, side, cols)
+
+    def general(self, c, side) -> BlockPenalties:
+        """All about the weights of block (c, side), as if they were the class's: a non-class has them mirrored."""
+        strengths = self.strengths
+        lower = self.block(c, side)
+        upper = lower
+        if strengths.beta_upper is not None:
+            upper = self._leave_out(self._scaled("beta_upper", c, side, None), c, side, None)
+        l2 = np.zeros_like(lower) if strengths.l2 is None else self._scaled("l2", c, side, None)
+        limits = (
+            np.broadcast_to(none if value is None else value[c] if value.ndim == 2 else value, lower.shape)
+            for value, none in ((strengths.low, -np.inf), (strengths.high, np.inf))
+        )
+        return BlockPenalties(lower, upper, np.where(np.isinf(l2), 0.0, l2), *limits)
+
+    def _leave_out(self, beta, c, side, cols):
+        """inf outside of the support, if there is one."""
+        if self._support is None:
+            return beta
+        outside = np.ones(self._range.shape, bool)
+        outside[self._support(c, side)] = False
+        return np.where(_take(outside, cols), np.inf, beta)
+
+    def _scaled(self, name, c, side, cols):
+        """A strength times the unit of the rule.
 
         Features that the class lacks have what a class without examples would have: only the others are computed.
         """
         mass = self._mass_of(c, side)
-        if cols is not None or self.rule != "deviation" or self.beta.ndim == 2:
-            return self._at(c, side, mass, cols)
+        strength = getattr(self.strengths, name)
+        if cols is not None or self.rule != "deviation" or strength.ndim == 2:
+            return self._at(name, c, side, mass, cols)
         features = self._moments.features(c)
         if features is None:
-            return self._at(c, side, mass, None)
-        beta = self._at(None, side, mass, None) if self._within_class else self._lacking(side).copy()
-        beta[features] = self._at(c, side, mass, features)
-        return beta
+            return self._at(name, c, side, mass, None)
+        values = self._at(name, None, side, mass, None) if self._within_class else self._lacking(name, side).copy()
+        values[features] = self._at(name, c, side, mass, features)
+        return values
 
     @property
     def least(self) -> np.ndarray:
         """Lower bounds of the penalties of every feature (n_features,), over all blocks."""
         mass = self._moments.mass
         unit = 1 / mass if self.rule == "count" else _seen_once(mass) * self._range / np.sqrt(mass)
-        beta = self.beta.min(axis=0) if self.beta.ndim == 2 else self.beta
+        upper = self.strengths.beta_upper
+        beta = self.beta if upper is None else np.minimum(self.beta, upper)
+        beta = beta.min(axis=0) if beta.ndim == 2 else beta
         return np.broadcast_to(_multiply(beta, unit), self._range.shape)
 
     @property
     def some_free(self) -> bool:
         """Whether some weight has no penalty."""
-        return bool((self.beta == 0).any())
+        return self.strengths.some_free
 
     def _mass_of(self, c, side):
         return self._moments.block_mass(c, side) if self._within_class else self._moments.mass
 
-    def _lacking(self, side):
-        """beta_cj of a class without examples, over the mass of all."""
-        if side not in self._of_none:
-            self._of_none[side] = self._at(None, side, self._moments.mass, None)
-        return self._of_none[side]
+    def _lacking(self, name, side):
+        """The penalties of a class without examples, over the mass of all."""
+        if (name, side) not in self._of_none:
+            self._of_none[name, side] = self._at(name, None, side, self._moments.mass, None)
+        return self._of_none[name, side]
 
-    def _at(self, c, side, mass, cols):
-        """beta_cj of some columns, or of all; c is None: of a class without examples."""
+    def _at(self, name, c, side, mass, cols):
+        """A strength times its unit, of some columns or of all; c is None: of a class without examples."""
         reach = _take(self._range, cols)
-        unit = 1 / mass if self.rule == "count" else self._deviation(c, side, mass, cols) / np.sqrt(mass)
+        power = 2 if name == "l2" else 1
+        unit = 1 / mass if self.rule == "count" else self._deviation(c, side, mass, cols) ** power / np.sqrt(mass)
         varies = reach > 0
-        beta = self.beta[c] if self.beta.ndim == 2 else self.beta
+        beta = getattr(self.strengths, name)
+        beta = beta[c] if beta.ndim == 2 else beta
         beta = _take(beta, cols) if beta.ndim else beta
         if np.ndim(unit):
             unit = np.where(varies, unit, 1)

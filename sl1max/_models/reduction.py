@@ -99,9 +99,10 @@ class Reduction:
     fit_intercept: bool
     warm_start: Model | None
 
-    def with_beta(self, beta, warm_start: Model | None = None) -> Reduction:
-        """The same training set with another beta and another model to start from."""
-        return replace(self, penalties=self.penalties.with_beta(beta), warm_start=warm_start)
+    def times(self, factor, warm_start: Model | None = None) -> Reduction:
+        """The same training set with all penalties multiplied by a number, and another model to start from."""
+        strengths = self.penalties.strengths.times(factor)
+        return replace(self, penalties=self.penalties.with_strengths(strengths), warm_start=warm_start)
 
     @cached_property
     def imprecision(self) -> str | None:
@@ -158,9 +159,16 @@ class Reduction:
         """Compute the smallest beta at which all weights of a problem are zero; for penalties of beta = 1."""
         if self._goes_by_class(plan):
             return self._by_class_solver(plan, tol=0.0).largest_ratio()
-        unit, emp_mean = self._beta(plan), self._emp_mean(plan)
-        solver = Solver(self._problem(plan, emp_mean, unit), algorithm="newton")
-        distance = np.abs(solver.expectations() - emp_mean)
+        penalty, emp_mean = self._penalty(plan), self._emp_mean(plan)
+        problem = self._problem(plan, emp_mean, penalty)
+        distance = Solver(problem, algorithm="newton").expectations() - emp_mean
+        unit = penalty["beta"]
+        if "beta_upper" in penalty:
+            # Below the mean that is asked for a positive weight would help, if one is allowed; above, a negative one.
+            unit = np.where(distance < 0, unit, penalty["beta_upper"])
+            helps = np.where(distance < 0, penalty["high"] > 0, penalty["low"] < 0)
+            distance = np.where(helps, distance, 0.0)
+        distance = np.abs(distance)
         # A penalty that underflowed to 0 is that of a column of subnormal values: no beta does anything about it.
         return float(np.divide(distance, unit, out=np.zeros_like(distance), where=unit > 0).max())
 
@@ -179,17 +187,17 @@ class Reduction:
         if not changes and algorithm == "newton" and self._goes_by_class(plan):
             start = self._start(plan) if begun is None else self._start_again(plan, begun)
             return self._by_class_solver(plan, tol, start, n_threads)
-        beta, emp_mean = self._beta(plan), self._emp_mean(plan)
+        penalty, emp_mean = self._penalty(plan), self._emp_mean(plan)
         start = self._start(plan) if begun is None else self._start_again(plan, begun)
 
         def whole(start):
-            problem = self._problem(plan, emp_mean, beta)
+            problem = self._problem(plan, emp_mean, penalty)
             return Solver(problem, algorithm=algorithm, tol=tol, warm_start=start)
 
-        if changes or start is not None or algorithm != "newton" or not self._can_merge(plan, beta):
+        if changes or start is not None or algorithm != "newton" or not self._can_merge(plan, penalty):
             return whole(start)
         return MergedSolver(
-            self.data.columns, emp_mean[0], beta[0], *self._class_target(plan, plan.blocks[0]),
+            self.data.columns, emp_mean[0], penalty["beta"][0], *self._class_target(plan, plan.blocks[0]),
             self._common_base(plan), pooled=plan.pooled, intercept=self.fit_intercept and not plan.pooled, tol=tol,
             whole=whole,
         )  # fmt: skip
@@ -204,6 +212,7 @@ class Reduction:
             and self.data.columns.nnz > 0
             and self.data.offset is None
             and not self.penalties.some_free
+            and not self.penalties.strengths.is_general
             and (self.data.mass > 0).all()
         )
 
@@ -247,7 +256,7 @@ class Reduction:
         intercept[number] = solver.intercept()
         return number[blocks].astype(np.int32), cols, values, intercept
 
-    def _can_merge(self, plan, beta):
+    def _can_merge(self, plan, penalty):
         """Whether many rows may be identical in the working set."""
         _, *more = plan.blocks
         return (
@@ -256,7 +265,8 @@ class Reduction:
             and (plan.pooled or (plan.rival is not None and len(self._held(plan.blocks[0][0])[0]) <= MOST_EXAMPLES))
             and self.data.offset is None
             and self._has_common_mass
-            and not (beta == 0).any()
+            and len(penalty) == 1
+            and not (penalty["beta"] == 0).any()
         )
 
     @property
@@ -273,7 +283,7 @@ class Reduction:
 
     def change_solver(self, plan: Plan, solver: Solver):
         """Replace the problem of a solver made for the same plan of another training set on these columns."""
-        solver.change(self._problem(plan, self._emp_mean(plan), self._beta(plan)))
+        solver.change(self._problem(plan, self._emp_mean(plan), self._penalty(plan)))
 
     def solution(self, plan: Plan, solver: Solver, status, begun: Solution | None = None) -> Solution | None:
         """Read the solution from a solver that started from ``begun``.
@@ -318,13 +328,13 @@ class Reduction:
             sum(len(columns) for _, columns, _ in solution.rows),
         )
 
-    def _problem(self, plan, emp_mean, beta):
+    def _problem(self, plan, emp_mean, penalty):
         return Problem(
             self.data.columns,
             emp_mean,
-            beta,
-            self._targets(plan),
-            self._base(plan),
+            target=self._targets(plan),
+            mass=self._base(plan),
+            **penalty,
             pooled=plan.pooled,
             reference=plan.rival is not None,
             intercept=self.fit_intercept and not plan.pooled,
@@ -344,6 +354,26 @@ class Reduction:
 
     def _mass(self, plan, block):
         return self.moments.block_mass(*block) if plan.own_mass else self.moments.mass
+
+    def _penalty(self, plan):
+        """Penalties as the core takes them, arrays (n_blocks, n_features) by name; only beta if that is all."""
+        if not self.penalties.strengths.is_general:
+            return {"beta": self._beta(plan)}
+        blocks = [self.penalties.general(*block) for block in plan.blocks]
+        if plan.rival is not None:
+            rival = self.penalties.general(*plan.rival)
+            blocks = [
+                own._replace(lower=np.minimum(own.lower, rival.lower), upper=np.minimum(own.upper, rival.upper))
+                for own in blocks
+            ]
+        blocks = [own if side == IN_CLASS else own.mirrored for own, (_, side) in zip(blocks, plan.blocks, strict=True)]
+        names = "beta", "beta_upper", "l2", "low", "high"
+        penalty = {name: np.stack(arrays) for name, arrays in zip(names, zip(*blocks, strict=True), strict=True)}
+        if self.separates:
+            with np.errstate(over="ignore"):
+                for name in ("beta", "beta_upper", "l2"):
+                    penalty[name] /= self.moments.block_prior(*plan.blocks[0])
+        return penalty
 
     def _beta(self, plan):
         """Penalties (n_blocks, n_features); for a difference of two weights the smaller of the two."""
@@ -456,6 +486,8 @@ class Reduction:
             parts = [slice(*edge) for edge in itertools.pairwise(edges)]
             return [(block, cols[part], values[part]) for block, part in zip(plan.blocks, parts, strict=True)]
         (block,) = plan.blocks
+        if self.penalties.strengths.is_general:  # limits and l2 are those of the class
+            return [(block, cols, values), (plan.rival, cols[:0], values[:0])]
         here = self.penalties.block(*block, cols) <= self.penalties.block(*plan.rival, cols)
         return [(block, cols[here], values[here]), (plan.rival, cols[~here], -values[~here])]
 

@@ -23,6 +23,8 @@ data files:
 NUMBERS = {
     "beta": (lambda value: value >= 0, "a number >= 0"),
     "C": (lambda value: 0 < value < np.inf, "a positive number"),
+    "l1_ratio": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "l2": (lambda value: 0 <= value < np.inf, "a finite number >= 0"),
     "folds": (lambda value: value >= 2, "at least 2"),
     "holdout": (lambda value: 0 < value < 1, "between 0 and 1"),
     "betas": (lambda value: value >= 2, "at least 2"),

@@ -79,6 +79,9 @@ CHOICES = {
 MAXENT_DEFAULTS = {
     "beta": None,
     "C": None,
+    "l1_ratio": 1.0,
+    "l2": 0.0,
+    "positive": False,
     "tol": 1e-4,
     "max_iter": None,
     "max_time": None,
@@ -159,6 +162,14 @@ def add_arguments(command):
         "--C", type=float,
         help="inverse strength, as in scikit-learn: beta = 1/C with --beta-rule count; svm: C of LinearSVC (1)",
     )  # fmt: skip
+    command.add_argument(
+        "--l1-ratio", type=float, default=1.0, metavar="R",
+        help="elastic net, with --C or --cv: the L1 share of the strength, the rest is L2 (1)",
+    )  # fmt: skip
+    command.add_argument(
+        "--l2", type=float, default=0.0, help="elastic net, with --beta: strength of the L2 penalty (0)"
+    )
+    command.add_argument("--positive", action="store_true", help="no weight in favour of a class is negative")
     for name, (default, meaning) in CHOICES.items():
         command.add_argument(option_of(name), choices=OPTIONS[name], default=default, help=f"{meaning} ({default})")
     command.add_argument("--no-intercept", action="store_true", help="fit no intercepts")
@@ -247,6 +258,10 @@ def check_learner_options(args):
             raise InputError(f"{option_of(name)} is for --learner {' or '.join(learners)}, not {args.learner}")
     if args.beta is not None and args.C is not None:
         raise InputError("--beta and --C set the same penalty (beta = 1/C): give one of them")
+    if args.l1_ratio != 1 and args.C is None and not args.cv:
+        raise InputError("--l1-ratio divides the strength 1/C: give --C or --cv with it, or --l2 with --beta")
+    if args.l1_ratio != 1 and args.l2:
+        raise InputError("--l1-ratio and --l2 are two ways to ask for an L2 penalty: give one of them")
     cv = [name for name in OF_CV if getattr(args, name) != MAXENT_DEFAULTS[name]]
     if args.learner == "maxent" and cv and not args.cv:
         raise InputError(f"{option_of(cv[0])} needs --cv")

@@ -33,12 +33,14 @@ from sl1max.model._model import Model
 from sl1max.training._early_stopping import check_validation_set, fit_early_stopping, split_validation
 from sl1max.training._fit import fit, prepare, train, warn_constant
 from sl1max.training._path import CHECKED, split_options
+from sl1max.training._relax import relax_fit
 
 TARGETS = ("binary", "multiclass", "multilabel-indicator", "continuous-multioutput")  # the last: soft labels
 FORMATS = ("csr", "csc")
 FIT_OPTIONS = (
-    "distribution", "label_mode", "beta", "C", "beta_rule", "fit_intercept", "solver", "tol", "max_iter",
-    "max_time", "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
+    "distribution", "label_mode", "beta", "C", "beta_rule", "l1_ratio", "l2", "beta_lower", "beta_upper", "min_weight",
+    "max_weight", "positive", "fit_intercept", "solver", "tol", "max_iter", "max_time",
+    "multilabel_weighting", "n_jobs", "callback", "verbose", "checkpoint", "on_interrupt",
 )  # fmt: skip
 
 
@@ -317,6 +319,17 @@ class MaxentClassifier(MaxentPredictor):
         ``beta_rule="count"``, whatever ``beta_rule`` is.
     beta_rule : {"deviation", "count"}
         Conversion of beta to the penalty of a weight, see `sl1max.fit`.
+    l1_ratio : float
+        Elastic net, with C: the L1 share of the strength 1/C; the rest is L2.
+    l2 : float or array of shape (n_features,) or (n_classes, n_features)
+        Elastic net, with beta: adds l2 / 2 times the square of each weight, scaled by the rule, see `sl1max.fit`.
+    beta_lower, beta_upper : float or array of shape (n_features,) or (n_classes, n_features), optional
+        What positive weights cost, and what negative ones cost; beta unless given.
+    min_weight, max_weight : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Limits of the weights, min_weight <= 0 <= max_weight.
+    positive : bool
+        No weight in favour of a class is negative: ``coef_ >= 0``, but for joint and class-conditional models of two
+        labels, of which each class has weights >= 0.
     fit_intercept : bool
         Fit an unpenalised intercept for each class.
     solver : {"auto", "newton", "sequential"}
@@ -404,6 +417,13 @@ class MaxentClassifier(MaxentPredictor):
         beta: ArrayLike | None = None,
         C: ArrayLike | None = None,
         beta_rule: BetaRule = "deviation",
+        l1_ratio: float = 1.0,
+        l2: ArrayLike = 0.0,
+        beta_lower: ArrayLike | None = None,
+        beta_upper: ArrayLike | None = None,
+        min_weight: ArrayLike | None = None,
+        max_weight: ArrayLike | None = None,
+        positive: bool = False,
         fit_intercept: bool = True,
         solver: Algorithm = "auto",
         tol: float = 1e-4,
@@ -427,6 +447,13 @@ class MaxentClassifier(MaxentPredictor):
         self.beta = beta
         self.C = C
         self.beta_rule = beta_rule
+        self.l1_ratio = l1_ratio
+        self.l2 = l2
+        self.beta_lower = beta_lower
+        self.beta_upper = beta_upper
+        self.min_weight = min_weight
+        self.max_weight = max_weight
+        self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -491,7 +518,7 @@ class MaxentClassifier(MaxentPredictor):
             return model
         return replace(model, classes=np.arange(model.n_classes))
 
-    def _fit_betas(self, betas, X, y, sample_weight=None):
+    def _fit_betas(self, betas, X, y, sample_weight=None, relax_factor=None, blend=0.0):
         """Fit at each beta, starting from the weights of the previous one; yield the estimator after each.
 
         If max_time is reached, it ends after at least one beta. X, an array, a sparse matrix or `Features`, has been
@@ -503,13 +530,16 @@ class MaxentClassifier(MaxentPredictor):
         check_options(**{name: getattr(self, name) for name in CHECKED})
         deadline = Deadline(of_fit.pop("max_time"))
         weight = weigh_classes(self.class_weight, y, sample_weight)
-        reduction = prepare(X, y, beta=1.0, sample_weight=weight, **of_data)
+        reduction = prepare(X, y, beta=1.0, of_path=True, sample_weight=weight, **of_data)
         warn_constant(reduction.data)
         self.n_features_in_ = X.shape[1]
         model = self._earlier_model()
         for beta in betas:
             self.beta = beta
-            self.model_ = model = train(reduction.with_beta(np.float64(beta), model), deadline=deadline, **of_fit)
+            at_beta = reduction.times(float(beta), model)
+            self.model_ = model = train(at_beta, deadline=deadline, **of_fit)
+            if relax_factor is not None:
+                self.model_ = relax_fit(at_beta, model, relax_factor, blend, deadline=deadline, **of_fit)
             yield self
             if deadline.is_over:
                 break

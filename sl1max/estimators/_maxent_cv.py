@@ -28,8 +28,12 @@ from sl1max.estimators._maxent import MaxentClassifier, MaxentPredictor, weigh_c
 from sl1max.estimators._parallel import run_parallel
 from sl1max.training._fit import prepare
 from sl1max.training._path import CHECKED, read_betas, spaced_betas, split_options
+from sl1max.training._relax import check_relaxation
 
-SHARED = ("beta_rule", "fit_intercept", "solver", "tol", "max_iter", "multilabel_weighting", "class_weight")
+SHARED = (
+    "beta_rule", "l2", "beta_lower", "beta_upper", "min_weight", "max_weight", "positive", "fit_intercept", "solver",
+    "tol", "max_iter", "multilabel_weighting", "class_weight",
+)  # fmt: skip
 Selection: TypeAlias = Literal["best", "one_standard_error"]
 SELECTIONS = get_args(Selection)
 SEARCH_SHARE = 0.8  # of max_time: for cross-validation; the rest is for training on all examples
@@ -52,8 +56,15 @@ class MaxentClassifierCV(MaxentPredictor):
         As in `MaxentClassifier`, or a list to choose from.
     label_mode : str or list of str
         As in `MaxentClassifier`, or a list to choose from.
-    beta_rule, fit_intercept, solver, tol, max_iter, multilabel_weighting, class_weight :
+    l1_ratio : float or list of float
+        Elastic net: the L1 share of the strengths ``betas``; of several, cross-validation chooses.
+    l2, beta_lower, beta_upper : float or array
+        As in `MaxentClassifier`, times the beta that is tried.
+    beta_rule, min_weight, max_weight, positive, fit_intercept, solver, tol, max_iter, multilabel_weighting, \
+class_weight :
         As in `MaxentClassifier`.
+    relax_factor, blend : float, optional
+        Relax each model before it is scored, with this penalty_factor and blend of `sl1max.relax`.
     scoring : str or callable, optional
         Name of a scorer of scikit-learn, or ``scorer(estimator, X, y)``; larger is better. The default is the accuracy.
         Sample weights are passed to the score, except if it is a callable.
@@ -74,7 +85,7 @@ class MaxentClassifierCV(MaxentPredictor):
     Attributes
     ----------
     best_params_ : dict
-        The chosen ``"beta"``, ``"distribution"`` and ``"label_mode"``.
+        The chosen ``"beta"``, ``"distribution"`` and ``"label_mode"``; and ``"l1_ratio"``, unless that is 1.
     beta_ : float
         The chosen beta.
     best_score_ : float
@@ -123,6 +134,13 @@ class MaxentClassifierCV(MaxentPredictor):
         distribution: Distribution | Sequence[Distribution] = "conditional",
         label_mode: LabelMode | Sequence[LabelMode] = "auto",
         beta_rule: BetaRule = "deviation",
+        l1_ratio: float | Sequence[float] = 1.0,
+        l2: ArrayLike = 0.0,
+        beta_lower: ArrayLike | None = None,
+        beta_upper: ArrayLike | None = None,
+        min_weight: ArrayLike | None = None,
+        max_weight: ArrayLike | None = None,
+        positive: bool = False,
         fit_intercept: bool = True,
         solver: Algorithm = "auto",
         tol: float = 1e-4,
@@ -130,6 +148,8 @@ class MaxentClassifierCV(MaxentPredictor):
         max_time: float | None = None,
         multilabel_weighting: MultilabelWeighting = "duplicate",
         class_weight: Any = None,
+        relax_factor: float | None = None,
+        blend: float = 0.0,
         scoring: str | Callable[..., float] | None = None,
         selection: Selection = "best",
         cv: Any = None,
@@ -140,6 +160,13 @@ class MaxentClassifierCV(MaxentPredictor):
         self.distribution = distribution
         self.label_mode = label_mode
         self.beta_rule = beta_rule
+        self.l1_ratio = l1_ratio
+        self.l2 = l2
+        self.beta_lower = beta_lower
+        self.beta_upper = beta_upper
+        self.min_weight = min_weight
+        self.max_weight = max_weight
+        self.positive = positive
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.tol = tol
@@ -147,6 +174,8 @@ class MaxentClassifierCV(MaxentPredictor):
         self.max_time = max_time
         self.multilabel_weighting = multilabel_weighting
         self.class_weight = class_weight
+        self.relax_factor = relax_factor
+        self.blend = blend
         self.scoring = scoring
         self.selection = selection
         self.cv = cv
@@ -176,6 +205,7 @@ class MaxentClassifierCV(MaxentPredictor):
                 f"selection={self.selection!r} is unknown: it must be one of {', '.join(map(repr, SELECTIONS))}"
             )
         check_options(max_time=self.max_time)
+        check_relaxation(self.relax_factor, self.blend)
         deadline = Deadline(self.max_time)
         X, y = self._read_training_set(X, y, sample_weight)
         X = X.tocsr() if sparse.issparse(X) else X
@@ -184,8 +214,12 @@ class MaxentClassifierCV(MaxentPredictor):
         scorer = check_scoring(MaxentClassifier(), scoring=self.scoring)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         models = [
-            MaxentClassifier(distribution=distribution, label_mode=label_mode, warm_start=True, **self._shared())
-            for distribution, label_mode in itertools.product(as_list(self.distribution), as_list(self.label_mode))
+            MaxentClassifier(
+                distribution=distribution, label_mode=label_mode, l1_ratio=l1_ratio, warm_start=True, **self._shared()
+            )
+            for distribution, label_mode, l1_ratio in itertools.product(
+                as_list(self.distribution), as_list(self.label_mode), np.atleast_1d(self.l1_ratio).tolist()
+            )
         ]
         features = read_features(X)
         grids = [self._grid(model, features, y, sample_weight) for model in models]
@@ -195,8 +229,9 @@ class MaxentClassifierCV(MaxentPredictor):
         for model in models:
             model.max_time = share if deadline.is_limited else None
         shared = [SharedFeatures(X, train, len(models)) for train, _ in folds]
+        relaxation = {"relax_factor": self.relax_factor, "blend": self.blend}
         arguments = [
-            (model, "beta", betas, X, y, weight, fold, scorer, score_params, report, features_of_fold)
+            (model, "beta", betas, X, y, weight, fold, scorer, score_params, report, features_of_fold, relaxation)
             for model, betas in zip(models, grids, strict=True)
             for fold, features_of_fold in zip(folds, shared, strict=True)
         ]
@@ -204,7 +239,7 @@ class MaxentClassifierCV(MaxentPredictor):
         self._set_results(models, grids, found, len(folds))
         rest = max(deadline.remaining, LEAST_TIME) if deadline.is_limited else None
         best = MaxentClassifier(n_jobs=self.n_jobs, max_time=rest, **self.best_params_, **self._shared())
-        (best,) = best._fit_betas([best.beta], features, y, sample_weight)
+        (best,) = best._fit_betas([best.beta], features, y, sample_weight, **relaxation)
         self.model_ = self._name(best.model_)
         return self
 
@@ -218,7 +253,7 @@ class MaxentClassifierCV(MaxentPredictor):
         of_data, _ = split_options(model.get_params())
         check_options(**{name: getattr(model, name) for name in CHECKED})
         weight = weigh_classes(self.class_weight, y, sample_weight)
-        return spaced_betas(prepare(X, y, beta=1.0, sample_weight=weight, **of_data), self.betas)
+        return spaced_betas(prepare(X, y, beta=1.0, of_path=True, sample_weight=weight, **of_data), self.betas)
 
     def _set_results(self, models, grids, found, n_splits):
         """Make the table of results from those of `score_path`, and find the best row."""
@@ -226,6 +261,7 @@ class MaxentClassifierCV(MaxentPredictor):
         scores, times, n_nonzero = np.concatenate(tables, axis=1)
         params = [
             {"beta": float(beta), "distribution": model.distribution, "label_mode": model.label_mode}
+            | ({} if np.ndim(self.l1_ratio) == 0 and self.l1_ratio == 1 else {"l1_ratio": model.l1_ratio})
             for model, betas in zip(models, grids, strict=True)
             for beta in betas
         ]
@@ -341,7 +377,9 @@ class SharedFeatures:
             return features
 
 
-def score_path(model, name, values, X, y, weight, fold, scorer, score_params, report=None, shared=None):
+def score_path(
+    model, name, values, X, y, weight, fold, scorer, score_params, report=None, shared=None, relaxation=None
+):
     """Scores, fit times and numbers of weights at the values of a parameter in one fold, (3, n_values).
 
     ``report`` is called with the model and the table. ``shared`` holds the `SharedFeatures` of the fold.
@@ -350,8 +388,9 @@ def score_path(model, name, values, X, y, weight, fold, scorer, score_params, re
     model = clone(model)
     score_params = {key: np.asarray(value)[test] for key, value in score_params.items()}
     rows, start = [], time.perf_counter()
+    weight = None if weight is None else weight[train]
     X_train = X[train] if shared is None else shared.take()
-    for fitted in fit_values(model, name, values, X_train, y[train], None if weight is None else weight[train]):
+    for fitted in fit_values(model, name, values, X_train, y[train], weight, relaxation or {}):
         seconds = time.perf_counter() - start
         rows.append((scorer(fitted, X[test], y[test], **score_params), seconds, fitted.sparse_coef_.nnz))
         start = time.perf_counter()
@@ -362,10 +401,10 @@ def score_path(model, name, values, X, y, weight, fold, scorer, score_params, re
     return table
 
 
-def fit_values(model, name, values, X, y, weight):
+def fit_values(model, name, values, X, y, weight, relaxation):
     """Fit a model at each value of a parameter; yields it after each. X and y have been validated."""
     if name == "beta":
-        yield from model._fit_betas(values, X, y, weight)
+        yield from model._fit_betas(values, X, y, weight, **relaxation)
         return
     for value in values:
         yield model.set_params(**{name: value}).fit(X, y, sample_weight=weight)

@@ -44,6 +44,7 @@ MAX_BYTES = 4 << 30  # of a model in memory, unless `max_bytes` says otherwise
 MAX_TEXT_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 24  # read at once
 _PARTS = ("in_class", "non_class")
+_PENALTIES = {"beta_upper", "l2", "min_weight", "max_weight"}
 _CHOICES = {
     "distribution": ("conditional", "joint", "class-conditional"),
     "label_mode": ("exclusive", "independent"),
@@ -233,7 +234,7 @@ def _decode(content, version, names, max_bytes) -> dict[str, Any]:
         source = _check_source(
             source | {name.removeprefix("source."): array for name, array in inner.items()}, shape[1]
         )
-    found = text["values"] | arrays | {"source": source}
+    found = {"penalty": None} | text["values"] | arrays | {"source": source}
     if version == 1:
         found = _update_version_1(found)
     values = found | {"classes": classes, "feature_names": feature_names, "weights": weights, "_parts": parts}
@@ -281,6 +282,13 @@ def _check_types(values):
         value = values[name]
         if type(value) not in types or (type(value) is int and abs(value) > 2**53):
             raise ValueError(f"{name} is {values[name]!r}")
+    penalty = values["penalty"]
+    if penalty is not None and not (
+        isinstance(penalty, dict)
+        and set(penalty) <= _PENALTIES
+        and all(value is None or isinstance(value, float) for value in penalty.values())
+    ):
+        raise ValueError(f"penalty is {penalty!r}")
     for name, kinds in _NUMBER_KINDS.items():
         value = values[name]
         if np.asarray(value).dtype.kind not in kinds and not (value is None and name == "log_z"):

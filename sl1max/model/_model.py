@@ -83,6 +83,9 @@ class Model:
         As given to `sl1max.fit`.
     solver : {"newton", "sequential", "adaboost", "liblinear"}
         The algorithm that trained it.
+    penalty : dict or None
+        What regularisation there was beside beta: those of "beta_upper", "l2", "min_weight" and "max_weight" that were
+        used, None if it was an array. With l1_ratio, what it makes of beta and l2.
     source : dict or None
         For models trained by the command ``sl1max``, the source of the features: ``kind``, which is
         "svmlight", "npz" or "text", and ``first_feature``, the number of the first feature in the file. Of "text" also
@@ -112,6 +115,7 @@ class Model:
     tol: float
     _parts: tuple[sparse.csr_array, sparse.csr_array] | None
     source: dict[str, Any] | None = None
+    penalty: dict[str, float | None] | None = None
 
     @property
     def n_classes(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sl1max._data.inputs import read_beta, read_data
+from sl1max._data.inputs import read_data, strengths_of
 from sl1max._execution.control import FitControl, solve_problem
 from sl1max._models.reduction import REPORTED
 from sl1max._utils.progress import FitProgress
@@ -100,14 +100,14 @@ def with_class(
     if data.matrix.shape[1] != model.n_features:
         raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
     own = data.labels.shape[1] - 1
-    beta = read_beta(beta, 1, model.n_features)
-    reduction = reduce_data(data, model.distribution, beta, model.beta_rule, model.fit_intercept)
+    strengths = strengths_of(model, beta, 1)
+    reduction = reduce_data(data, model.distribution, strengths, model.fit_intercept)
     warn_constant(data, [label] * len(data.classes))
     control = FitControl(
         algorithm=ALGORITHMS[model.solver], tol=model.tol, max_iter=max_iter, callback=callback, verbose=verbose
     )
     solutions, others = _solve(reduction, own, control)
-    settings = {name: getattr(model, name) for name in ("beta", "beta_rule", "solver", "tol")}
+    settings = {name: getattr(model, name) for name in ("beta", "beta_rule", "solver", "tol", "penalty")}
     part, _ = reduction.join(solutions, settings, others)
     part = _report_share(part, solutions, reduction) if exclusive and model.distribution == "joint" else part
     _warn_unconverged(part, own, label, reduction.imprecision)

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max._data.inputs import read_beta, read_data
-from sl1max._data.moments import IN_CLASS, Moments
-from sl1max._data.penalties import Penalties
-from sl1max._models.reduction import Reduction
+from sl1max._data.moments import IN_CLASS
 from sl1max._utils.typing import Matrix, MultilabelWeighting
 from sl1max.model import Model
 from sl1max.model._explain import Table, class_number, make_table, name_features, read_names
+from sl1max.training._fit import reduction_of
 
 
 def constraints(
@@ -62,7 +60,8 @@ def constraints(
 
         - ``class``, and for independent classes ``side``: "class" or "non-class", since both have weights;
         - ``feature``;
-        - ``target``: p~, and ``lower``, ``upper``: p~ - beta and p~ + beta;
+        - ``target``: p~, and ``lower``, ``upper``: p~ - beta and p~ + beta, or what beta_lower, beta_upper and signs
+          of the weights make of these. An L2 penalty or a limit of the weights lets the expectation leave them;
         - ``expectation``: of the model;
         - ``binds``: the weight is not zero, or the expectation is at an end of the interval or beyond;
         - ``weight``: the multiplier of the constraint.
@@ -88,40 +87,15 @@ def constraints(
     names = read_names(feature_names, model.n_features)
     asked = None if features is None else _column_numbers(features, names, model.n_features)
     wanted = range(model.n_classes) if label is None else [class_number(model, one) for one in _listed(label)]
-    reduction = _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting)
+    reduction = reduction_of(model, X, y, "constraints", beta, sample_weight, offset, multilabel_weighting)
     found = {}
-    # The sequential solver's plans give every block weights of its own.
-    for plan in reduction.plans("sequential"):
+    # The sequential solver's plans give every block weights of its own, as plain L1 has them.
+    general = reduction.penalties.strengths.is_general
+    for plan in reduction.plans("newton" if general else "sequential"):
         if not {c for c, _ in plan.blocks}.isdisjoint(wanted):
             found.update(_look_at(reduction, plan, asked))
     blocks = [(c, side) for c in wanted for side in (IN_CLASS, 1 - IN_CLASS) if (c, side) in found]
     return _join(model, names, blocks, [found[block] for block in blocks])
-
-
-def _reduction(model, X, y, beta, sample_weight, offset, multilabel_weighting):
-    """Prepare the training set with the model as starting point, and check that it is the right one."""
-    data = read_data(
-        X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel_weighting=multilabel_weighting,
-        solver="auto", sample_weight=sample_weight, offset=offset,
-    )  # fmt: skip
-    if data.matrix.shape[1] != model.n_features:
-        raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
-    known = len(data.classes) == model.n_classes and (
-        model.trained_on_indicator or np.array_equal(data.classes, model.classes)
-    )
-    if data.indicator != model.trained_on_indicator or not known:
-        raise ValueError("y has other classes than the model: constraints needs the training set")
-    moments = Moments(data)
-    if not np.isclose(moments.mass, model.total_weight) or not np.allclose(moments.class_prior, model.class_prior):
-        raise ValueError(
-            f"X and y are not the training set of the model: their weight is {moments.mass:g}, that of the "
-            f"training set {model.total_weight:g}, or their classes differ in size"
-        )
-    if beta is None and model.beta is None:
-        raise ValueError("beta was an array when the model was trained: constraints needs it again")
-    beta = read_beta(model.beta if beta is None else beta, model.n_classes, model.n_features)
-    penalties = Penalties(data, moments, model.distribution, beta, model.beta_rule)
-    return Reduction(data, moments, penalties, model.distribution, model.fit_intercept, model)
 
 
 def _look_at(reduction, plan, asked):
@@ -134,18 +108,29 @@ def _look_at(reduction, plan, asked):
     for b, block in enumerate(plan.blocks):
         # A joint model that separates is solved within the class; its constraints are on p(x, c).
         share = reduction.moments.block_prior(*block) if reduction.separates else 1.0
-        target, beta = solver.problem.emp_mean[b, :-1] * share, solver.problem.beta[b, :-1] * share
+        target = solver.problem.emp_mean[b, :-1] * share
+        lower, upper = (width[b, :-1] * share for width in widths(solver.problem))
         expectation, weight = expectations[b] * share, weights[b, :-1]
-        binds = (weight != 0) | (np.abs(expectation - target) >= beta)
+        binds = (weight != 0) | (expectation - target >= upper) | (target - expectation >= lower)
         chosen = np.flatnonzero(binds) if asked is None else asked
         chosen = chosen[np.argsort(-np.abs(weight[chosen]), kind="stable")]
-        yield block, (chosen, *(values[chosen] for values in (target, beta, expectation, binds, weight)))
+        yield block, (chosen, *(values[chosen] for values in (target, lower, upper, expectation, binds, weight)))
+
+
+def widths(problem):
+    """By how much an expectation may be below its target, and above it, (n_blocks, n_features + 1).
+
+    Where the weight may not be positive, or not be negative, that is any amount.
+    """
+    if problem.low is None:
+        return problem.beta, problem.beta_upper
+    return np.where(problem.high == 0, np.inf, problem.beta), np.where(problem.low == 0, np.inf, problem.beta_upper)
 
 
 def _join(model, names, blocks, rows):
     sizes = [len(columns) for columns, *_ in rows]
-    empty = (np.empty(0, np.int64), *[np.empty(0)] * 3, np.empty(0, bool), np.empty(0))
-    columns, target, beta, expectation, binds, weight = map(np.concatenate, zip(empty, *rows, strict=True))
+    empty = (np.empty(0, np.int64), *[np.empty(0)] * 4, np.empty(0, bool), np.empty(0))
+    columns, target, lower, upper, expectation, binds, weight = map(np.concatenate, zip(empty, *rows, strict=True))
     number = np.repeat(np.array([c for c, _ in blocks], np.int64), sizes)
     side = {}
     if model.label_mode == "independent":
@@ -153,7 +138,7 @@ def _join(model, names, blocks, rows):
         side = {"side": names_of_sides[np.repeat(np.array([s for _, s in blocks], np.int64), sizes)]}
     return make_table(
         **{"class": model.classes[number]}, **side, feature=name_features(columns, names), target=target,
-        lower=target - beta, upper=target + beta, expectation=expectation, binds=binds, weight=weight,
+        lower=target - lower, upper=target + upper, expectation=expectation, binds=binds, weight=weight,
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def fit_early_stopping(
         if max_iter is not None:
             size = min(size, max_iter - allowed)
         before = model
-        start = reduction.with_beta(reduction.penalties.beta, model)
+        start = reduction.times(1.0, model)
         model = train(start, max_iter=size, deadline=deadline, callback=end_round, **of_fit)
         allowed += size
         n_iter = n_iter + model.n_iter

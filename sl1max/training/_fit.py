@@ -10,7 +10,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max._data.inputs import check_options, check_warm_start, read_data, read_strength
+from sl1max._data.inputs import (
+    Strengths,
+    check_options,
+    check_warm_start,
+    read_data,
+    read_strengths,
+    strengths_of,
+)
 from sl1max._data.moments import Moments
 from sl1max._data.penalties import Penalties
 from sl1max._execution.checkpoint import Journal, fingerprint
@@ -22,6 +29,7 @@ from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, M
 from sl1max.exceptions import ConvergenceWarning, FitError, FitMemoryError
 from sl1max.model._model import Model
 
+N_SHOWN = 5  # classes that a warning names
 FAR = 30.0  # a score; classes with the opposite score have a negligible probability
 ALGORITHMS = {"auto": "newton", "newton": "newton", "sequential": "sequential"}
 
@@ -35,6 +43,13 @@ def fit(
     beta: ArrayLike | None = None,
     C: ArrayLike | None = None,
     beta_rule: BetaRule = "deviation",
+    l1_ratio: float = 1.0,
+    l2: ArrayLike = 0.0,
+    beta_lower: ArrayLike | None = None,
+    beta_upper: ArrayLike | None = None,
+    min_weight: ArrayLike | None = None,
+    max_weight: ArrayLike | None = None,
+    positive: bool = False,
     fit_intercept: bool = True,
     solver: Algorithm = "auto",
     tol: float = 1e-4,
@@ -75,6 +90,19 @@ def fit(
         deviation of feature times class indicator over the training set (class-conditional: of the feature over the
         examples of the class). "count": beta / m, so that beta is 1/C of scikit-learn's
         LogisticRegression. An array is scaled in the same way.
+    l1_ratio : float
+        Elastic net, with C: the L1 share of the strength 1/C, from 1 (all) to 0 (none). The same as
+        ``beta=l1_ratio / C, l2=(1 - l1_ratio) / C, beta_rule="count"``.
+    l2 : float or array of shape (n_features,) or (n_classes, n_features)
+        Elastic net: adds l2 / 2 times the square of each weight, times 1 / m (``beta_rule="count"``) or
+        sigma^2 / sqrt(m) ("deviation"). With beta = 0 it is all of the penalty (ridge).
+    beta_lower, beta_upper : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Half-widths of the interval around the mean of each feature, beta unless given: what positive weights cost, and
+        what negative ones cost. An infinite beta_upper leaves weights >= 0 only, an infinite beta_lower weights <= 0.
+    min_weight, max_weight : float or array of shape (n_features,) or (n_classes, n_features), optional
+        Limits of the weights, min_weight <= 0 <= max_weight.
+    positive : bool
+        No weight in favour of a class is negative: the same as ``min_weight=0``.
     fit_intercept : bool
         Fit an unpenalised intercept for each class. It cancels in class-conditional models.
     solver : {"auto", "newton", "sequential"}
@@ -139,8 +167,9 @@ def fit(
     )  # fmt: skip
     deadline = Deadline(max_time)
     reduction = prepare(
-        X, y, distribution=distribution, label_mode=label_mode, beta=beta, C=C, beta_rule=beta_rule,
-        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
+        X, y, distribution=distribution, label_mode=label_mode, beta=beta, C=C, beta_rule=beta_rule, l1_ratio=l1_ratio,
+        l2=l2, beta_lower=beta_lower, beta_upper=beta_upper, min_weight=min_weight, max_weight=max_weight,
+        positive=positive, fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
         multilabel_weighting=multilabel_weighting, warm_start=warm_start,
     )  # fmt: skip
     warn_constant(reduction.data)
@@ -151,20 +180,33 @@ def fit(
 
 
 def prepare(
-    X, y, *, distribution="conditional", label_mode="auto", beta=None, C=None, beta_rule="deviation",
-    fit_intercept=True, solver="auto", sample_weight=None, offset=None, multilabel_weighting="duplicate",
-    warm_start=None,
+    X, y, *, distribution="conditional", label_mode="auto", fit_intercept=True, solver="auto", sample_weight=None,
+    offset=None, multilabel_weighting="duplicate", warm_start=None, **regularisation,
 ) -> Reduction:  # fmt: skip
-    """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid."""
+    """Validate and convert a training set; everything that `train` needs of it. The names of options must be valid.
+
+    Of the options about ``regularisation`` see `read_strengths`.
+    """
     with explaining_memory_errors():
         data = read_data(
             X, y, distribution=distribution, label_mode=label_mode, multilabel_weighting=multilabel_weighting,
             solver=solver, sample_weight=sample_weight, offset=offset,
         )  # fmt: skip
-        beta, beta_rule = read_strength(beta, C, beta_rule, len(data.classes), data.matrix.shape[1])
+        strengths = read_strengths(len(data.classes), data.matrix.shape[1], **regularisation)
+        check_identified(strengths, data, distribution, solver)
         if warm_start is not None:
             check_warm_start(warm_start, data, distribution)
-        return reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start)
+        return reduce_data(data, distribution, strengths, fit_intercept, warm_start)
+
+
+def check_identified(strengths: Strengths, data, distribution, solver):
+    """Refuse the sequential solver where it gives weights to both of two classes and only their difference counts."""
+    both = distribution == "conditional" and (not data.exclusive or len(data.classes) == 2)
+    if solver == "sequential" and strengths.is_general and both:
+        raise ValueError(
+            f'solver="sequential" keeps weights of both classes, and {", ".join(strengths.general)} would apply to '
+            'their difference: use solver="auto", or beta alone'
+        )
 
 
 def train(
@@ -172,16 +214,17 @@ def train(
     verbose=0, checkpoint=None, on_interrupt="raise",
 ) -> Model:  # fmt: skip
     """Solve the problems of a training set and join their solutions to a model, with the warnings of `fit`."""
-    beta, beta_rule = reduction.penalties.beta, reduction.penalties.rule
+    strengths = reduction.penalties.strengths
+    beta = strengths.beta
     control = FitControl(
         algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, deadline=deadline, callback=callback, verbose=verbose,
         advice=advise(reduction, solver, tol, n_jobs),
     )  # fmt: skip
-    settings = {"beta": beta, "beta_rule": beta_rule, "solver": ALGORITHMS[solver], "tol": tol}
-    with open_checkpoint(checkpoint, reduction, settings) as journal:
+    settings = {"beta": beta, "beta_rule": strengths.rule, "solver": ALGORITHMS[solver], "tol": tol}
+    with open_checkpoint(checkpoint, reduction, settings | strengths.general) as journal:
         outcome = solve_all(reduction, control, n_jobs, journal)
 
-    settings["beta"] = float(beta) if beta.ndim == 0 else None
+    settings |= {"beta": float(beta) if beta.ndim == 0 else None, "penalty": strengths.remembered}
     model = None
     if outcome.solved or not outcome.plans:
         model, statuses = reduction.join(outcome.solutions, settings, outcome.missing)
@@ -194,7 +237,7 @@ def train(
     if outcome.time_is_over and "time_limit" in [*statuses, *(solution.status for solution in outcome.solutions)]:
         _warn_stopped("sl1max.fit reached max_time", model, outcome)
         return model
-    unpenalised = bool((beta == 0).any())
+    unpenalised = strengths.some_free
     _warn_unconverged(model, statuses, unpenalised, reduction.imprecision)
     if unpenalised:
         _warn_separated(model, statuses, reduction.data.columns.extent[:-1])
@@ -278,11 +321,39 @@ def _warn_stopped(why, model, outcome):
     warnings.warn(f"{why}: {text}", ConvergenceWarning, stacklevel=4)
 
 
-def reduce_data(data, distribution, beta, beta_rule, fit_intercept, warm_start=None) -> Reduction:
+def reduce_data(data, distribution, strengths, fit_intercept, warm_start=None) -> Reduction:
     """Compute moments and penalties of a training set."""
     moments = Moments(data)
-    penalties = Penalties(data, moments, distribution, beta, beta_rule)
+    penalties = Penalties(data, moments, distribution, strengths)
     return Reduction(data, moments, penalties, distribution, bool(fit_intercept), warm_start)
+
+
+def reduction_of(
+    model: Model, X, y, caller, beta=None, sample_weight=None, offset=None, multilabel_weighting="duplicate"
+) -> Reduction:
+    """The training set of a model with the model as its starting point, after making sure that it is the one."""
+    data = read_data(
+        X, y, distribution=model.distribution, label_mode=model.label_mode, multilabel_weighting=multilabel_weighting,
+        solver="auto", sample_weight=sample_weight, offset=offset,
+    )  # fmt: skip
+    if data.matrix.shape[1] != model.n_features:
+        raise ValueError(f"X has {data.matrix.shape[1]} features, but the model was trained with {model.n_features}")
+    known = len(data.classes) == model.n_classes and (
+        model.trained_on_indicator or np.array_equal(data.classes, model.classes)
+    )
+    if data.indicator != model.trained_on_indicator or not known:
+        raise ValueError(f"y has other classes than the model: {caller} needs the training set")
+    moments = Moments(data)
+    if not np.isclose(moments.mass, model.total_weight) or not np.allclose(moments.class_prior, model.class_prior):
+        raise ValueError(
+            f"X and y are not the training set of the model: their weight is {moments.mass:g}, that of the "
+            f"training set {model.total_weight:g}, or their classes differ in size"
+        )
+    if beta is None and model.beta is None:
+        raise ValueError(f"beta was an array when the model was trained: {caller} needs it again")
+    strengths = strengths_of(model, model.beta if beta is None else beta, model.n_classes)
+    penalties = Penalties(data, moments, model.distribution, strengths)
+    return Reduction(data, moments, penalties, model.distribution, model.fit_intercept, model)
 
 
 def warn_constant(data, labels=None):
@@ -315,6 +386,8 @@ def _warn_unconverged(model, statuses, unpenalised, imprecision):
     which = ""
     if len(statuses) > 1:
         which = f" for {len(failed)} of {len(statuses)} classes, the worst being {model.classes[worst]}"
+        if unpenalised and len(failed) > 1:
+            which += f" ({_list_classes(model.classes[failed])})"
     why = {"running": "max_iter was reached", "stalled": "no further decrease is possible in floating point"}
     hint = ". Separable data have no optimum where beta is 0, which may be the cause" if unpenalised else ""
     hint = f": {imprecision}" if imprecision else hint
@@ -326,6 +399,12 @@ def _warn_unconverged(model, statuses, unpenalised, imprecision):
     )
 
 
+def _list_classes(names):
+    shown = ", ".join(map(str, names[:N_SHOWN]))
+    more = f" and {len(names) - N_SHOWN} more" if len(names) > N_SHOWN else ""
+    return f"class{'es' if len(names) > 1 else ''} {shown}{more}"
+
+
 def _warn_separated(model, statuses, extent):
     """Warn if unpenalised weights of separable data diverge.
 
@@ -333,12 +412,17 @@ def _warn_separated(model, statuses, extent):
     """
     targets = 2 * np.atleast_1d(model.tol * np.abs(model.objective_zero))
     gone = np.atleast_1d(model.objective) <= targets if model.distribution == "conditional" else False
-    far = (np.abs(model.weights) * extent).max() > FAR if model.weights.nnz else False
+    far = np.zeros(model.n_classes, bool)
+    if model.weights.nnz:
+        far = np.asarray((np.abs(model.weights) * extent).max(axis=1).todense()).ravel() > FAR
     ended = np.array([status == "converged" for status in statuses])
-    if np.any(ended & (gone | far)):
+    separated = np.broadcast_to(ended & (gone | (far if len(statuses) > 1 else far.any())), model.n_classes)
+    if separated.any():
+        # Classes that share an objective are told apart by their weights, if some of these are large.
+        names = model.classes[separated & far if (separated & far).any() else separated]
         warnings.warn(
             "Separable data have no optimum where beta is 0: the weights would grow for ever, and are only as large "
-            "as tol asks for",
+            f"as tol asks for, of {_list_classes(names)}",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -8,6 +8,7 @@ on from them. Nothing of X is converted again; of real values ``beta_rule="devia
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,13 +24,13 @@ from sl1max._data.inputs import (
     check_warm_start,
     read_beta,
     read_data,
-    read_strength,
+    read_strengths,
 )
 from sl1max._data.moments import IN_CLASS
 from sl1max._execution.control import Deadline
 from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, Matrix, MultilabelWeighting
 from sl1max.model._model import Model
-from sl1max.training._fit import ALGORITHMS, reduce_data, warn_constant
+from sl1max.training._fit import ALGORITHMS, check_identified, reduce_data, warn_constant
 
 
 class Problem:
@@ -42,7 +43,8 @@ class Problem:
 
     Parameters
     ----------
-    X, y, distribution, label_mode, beta, C, beta_rule, fit_intercept, sample_weight, offset, multilabel_weighting :
+    X, y, distribution, label_mode, beta, C, beta_rule, l1_ratio, l2, beta_lower, beta_upper, min_weight, max_weight, \
+positive, fit_intercept, sample_weight, offset, multilabel_weighting :
         As in `sl1max.fit`. Examples of weight zero, or without a label, are kept, since a solver may change this.
         Unlike in `sl1max.fit` they therefore affect the range of each feature.
 
@@ -70,6 +72,13 @@ class Problem:
         beta: ArrayLike | None = None,
         C: ArrayLike | None = None,
         beta_rule: BetaRule = "deviation",
+        l1_ratio: float = 1.0,
+        l2: ArrayLike = 0.0,
+        beta_lower: ArrayLike | None = None,
+        beta_upper: ArrayLike | None = None,
+        min_weight: ArrayLike | None = None,
+        max_weight: ArrayLike | None = None,
+        positive: bool = False,
         fit_intercept: bool = True,
         sample_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -89,7 +98,11 @@ class Problem:
             solver="auto", sample_weight=sample_weight, offset=offset, keep_all=True,
         )  # fmt: skip
         n_classes, n_features = len(self._data.classes), self._data.matrix.shape[1]
-        self._beta, self._beta_rule = read_strength(beta, C, beta_rule, n_classes, n_features)
+        self._strengths = read_strengths(
+            n_classes, n_features, beta=beta, C=C, beta_rule=beta_rule, l1_ratio=l1_ratio, l2=l2,
+            beta_lower=beta_lower, beta_upper=beta_upper, min_weight=min_weight, max_weight=max_weight,
+            positive=positive,
+        )  # fmt: skip
         self._y = y.copy() if hasattr(y, "copy") else y
         self._sample_weight = sample_weight
         warn_constant(self._data)
@@ -106,8 +119,8 @@ class Problem:
             sample_weight=sample_weight,
         )
 
-    def _reduce(self, data, beta, warm_start=None):
-        return reduce_data(data, self._distribution, beta, self._beta_rule, self._fit_intercept, warm_start)
+    def _reduce(self, data, strengths, warm_start=None):
+        return reduce_data(data, self._distribution, strengths, self._fit_intercept, warm_start)
 
     @property
     def classes(self) -> np.ndarray:
@@ -167,6 +180,7 @@ class Solver:
         if not isinstance(problem, Problem):
             raise ValueError(f"problem must be a sl1max.Problem, not {type(problem).__name__}")
         check_algorithm(problem._data.matrix, solver)
+        check_identified(problem._strengths, problem._data, problem._distribution, solver)
         if warm_start is not None:
             check_warm_start(warm_start, problem._data, problem._distribution)
         self._lock = ExclusiveLock("this Solver is in use by another thread: give each thread a Solver of its own")
@@ -174,14 +188,14 @@ class Solver:
         self._algorithm = ALGORITHMS[solver]
         self._tol = tol
         self._data = problem._data
-        self._beta = problem._beta
+        self._strengths = problem._strengths
         self._y, self._sample_weight = problem._y, problem._sample_weight
         self._solvers: dict[tuple, Any] = {}
         self._take_up(warm_start)
 
     def _take_up(self, warm_start=None):
         """Update the compiled solvers after a change of data or beta."""
-        self._reduction = self._problem._reduce(self._data, self._beta, warm_start)
+        self._reduction = self._problem._reduce(self._data, self._strengths, warm_start)
         self._plans = {plan.blocks: plan for plan in self._reduction.plans(self._algorithm)}
         held = self._solvers
         self._solvers = {}
@@ -258,14 +272,14 @@ class Solver:
             self._take_up()
 
     def set_beta(self, beta: ArrayLike) -> None:
-        """Change the strength of the regularisation.
+        """Change the strength of the regularisation; l2, beta_upper and limits stay as they are.
 
         Parameters
         ----------
         beta : float or array of shape (n_features,) or (n_classes, n_features)
         """
         with self._lock:
-            self._beta = self._problem._read_beta(beta)
+            self._strengths = replace(self._strengths, beta=self._problem._read_beta(beta))
             self._take_up()
 
     def set_offset(self, offset: ArrayLike | None) -> None:
@@ -324,8 +338,9 @@ class Solver:
                 for (blocks, solver), end in zip(self._solvers.items(), self._ends.values(), strict=True)
             ]
         settings = {
-            "beta": float(self._beta) if self._beta.ndim == 0 else None,
-            "beta_rule": self._problem._beta_rule,
+            "beta": float(self._strengths.beta) if self._strengths.beta.ndim == 0 else None,
+            "beta_rule": self._strengths.rule,
+            "penalty": self._strengths.remembered,
             "solver": self._algorithm,
             "tol": self._tol,
         }

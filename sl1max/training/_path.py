@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sl1max._data.inputs import check_options
+from sl1max._data.inputs import LEAST_L1_RATIO, check_options
 from sl1max._execution.control import Deadline
 from sl1max._models.reduction import Reduction
 from sl1max._utils import html
@@ -19,10 +19,11 @@ from sl1max._utils.typing import Algorithm, BetaRule, Distribution, LabelMode, M
 from sl1max.model._display import gap_share
 from sl1max.model._model import Model
 from sl1max.training._fit import prepare, train, warn_constant
+from sl1max.training._relax import check_relaxation, relax_fit
 
 DATA_OPTIONS = (
-    "distribution", "label_mode", "beta_rule", "fit_intercept", "solver", "sample_weight", "offset",
-    "multilabel_weighting",
+    "distribution", "label_mode", "beta_rule", "l1_ratio", "l2", "beta_lower", "beta_upper", "min_weight", "max_weight",
+    "positive", "fit_intercept", "solver", "sample_weight", "offset", "multilabel_weighting",
 )  # fmt: skip
 CHECKED = (
     "distribution",
@@ -108,6 +109,15 @@ def path(
     offset: ArrayLike | None = None,
     multilabel_weighting: MultilabelWeighting = "duplicate",
     warm_start: Model | None = None,
+    l1_ratio: float = 1.0,
+    l2: ArrayLike = 0.0,
+    beta_lower: ArrayLike | None = None,
+    beta_upper: ArrayLike | None = None,
+    min_weight: ArrayLike | None = None,
+    max_weight: ArrayLike | None = None,
+    positive: bool = False,
+    relax_factor: float | None = None,
+    blend: float = 0.0,
     n_jobs: int | None = None,
     callback: Callable[[FitProgress], object] | None = None,
     verbose: int = 0,
@@ -120,7 +130,8 @@ def path(
     betas : int or array, optional
         The betas, in any order; or their number, evenly spaced on a logarithmic scale from `zero_beta`, at which all
         weights are zero, to a thousandth of it. 30 by default. Values of C are ``betas=1 / np.asarray(Cs)`` with
-        ``beta_rule="count"``.
+        ``beta_rule="count"``. With l1_ratio they are strengths, of which beta has that
+        share and l2 the rest; l2, beta_lower and beta_upper are multiplied by them.
     distribution, label_mode, beta_rule, fit_intercept, solver, tol, max_iter, sample_weight, offset :
         As in `sl1max.fit`.
     multilabel_weighting, n_jobs, callback, verbose :
@@ -129,6 +140,11 @@ def path(
         Seconds for all models together; the path ends early when they are over.
     warm_start : Model, optional
         Start of the first model.
+    l1_ratio, l2, beta_lower, beta_upper, min_weight, max_weight, positive :
+        As in `sl1max.fit`.
+    relax_factor, blend : float, optional
+        Relax each model with this penalty_factor and blend, see `sl1max.relax`. The path itself goes on from the models
+        that are not relaxed.
 
     Returns
     -------
@@ -145,6 +161,7 @@ def path(
     >>> int(result.n_nonzero[0]), bool(result.n_nonzero[-1] > 0)
     (0, True)
     """
+    check_relaxation(relax_factor, blend)
     check_options(
         distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, solver=solver,
         multilabel_weighting=multilabel_weighting, tol=tol, max_iter=max_iter, max_time=max_time, n_jobs=n_jobs,
@@ -152,7 +169,9 @@ def path(
     )  # fmt: skip
     deadline = Deadline(max_time)
     reduction = prepare(
-        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule,
+        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule, of_path=True,
+        l1_ratio=l1_ratio, l2=l2, beta_lower=beta_lower, beta_upper=beta_upper, min_weight=min_weight,
+        max_weight=max_weight, positive=positive,
         fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
         multilabel_weighting=multilabel_weighting, warm_start=warm_start,
     )  # fmt: skip
@@ -160,17 +179,21 @@ def path(
     if betas is None or isinstance(betas, numbers.Integral):
         betas = spaced_betas(reduction, N_BETAS if betas is None else betas)
     models: list[Model] = []
+    results: list[Model] = []
     betas = read_betas(betas)
     for beta in betas:
         if models and deadline.is_over:
             break
         start = models[-1] if models else warm_start
-        model = train(
-            reduction.with_beta(beta, start), solver=solver, tol=tol, max_iter=max_iter, deadline=deadline,
-            n_jobs=n_jobs, callback=callback, verbose=verbose,
-        )  # fmt: skip
+        at_beta = reduction.times(beta, start)
+        of_fit = {
+            "solver": solver, "tol": tol, "max_iter": max_iter, "deadline": deadline, "n_jobs": n_jobs,
+            "callback": callback, "verbose": verbose,
+        }  # fmt: skip
+        model = train(at_beta, **of_fit)
         models.append(model)
-    return PathResult(betas[: len(models)], models)
+        results.append(model if relax_factor is None else relax_fit(at_beta, model, relax_factor, blend, **of_fit))
+    return PathResult(betas[: len(models)], results)
 
 
 def split_options(options):
@@ -192,16 +215,26 @@ def zero_beta(
     sample_weight: ArrayLike | None = None,
     offset: ArrayLike | None = None,
     multilabel_weighting: MultilabelWeighting = "duplicate",
+    l1_ratio: float = 1.0,
+    l2: ArrayLike = 0.0,
+    beta_lower: ArrayLike | None = None,
+    beta_upper: ArrayLike | None = None,
+    min_weight: ArrayLike | None = None,
+    max_weight: ArrayLike | None = None,
+    positive: bool = False,
 ) -> float:
     """Compute the smallest beta at which all weights of the model are zero.
 
     Without weights the model's expectation of a feature differs from the empirical one by some amount;
-    a weight stays at zero as long as its penalty is no less.
+    a weight stays at zero as long as its penalty is no less, or as no limit lets it help. With l1_ratio it is the least
+    strength; it is computed with an l1_ratio of 0.001 at least, as glmnet does.
 
     Parameters
     ----------
     X, y, distribution, label_mode, beta_rule, fit_intercept, solver, sample_weight, offset, multilabel_weighting :
         As in `sl1max.fit`.
+    l1_ratio, l2, beta_lower, beta_upper, min_weight, max_weight, positive :
+        As in `sl1max.path`.
 
     Returns
     -------
@@ -224,15 +257,20 @@ def zero_beta(
         multilabel_weighting=multilabel_weighting,
     )
     reduction = prepare(
-        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule,
-        fit_intercept=fit_intercept, solver=solver, sample_weight=sample_weight, offset=offset,
-        multilabel_weighting=multilabel_weighting,
+        X, y, distribution=distribution, label_mode=label_mode, beta=1.0, beta_rule=beta_rule, of_path=True,
+        l1_ratio=l1_ratio, l2=l2, beta_lower=beta_lower, beta_upper=beta_upper, min_weight=min_weight,
+        max_weight=max_weight, positive=positive, fit_intercept=fit_intercept, solver=solver,
+        sample_weight=sample_weight, offset=offset, multilabel_weighting=multilabel_weighting,
     )  # fmt: skip
     return largest_beta(reduction)
 
 
 def largest_beta(reduction: Reduction) -> float:
-    """`zero_beta` of a training set with beta = 1."""
+    """`zero_beta` of a training set with a strength of 1."""
+    strengths = reduction.penalties.strengths
+    if strengths.l1_ratio < LEAST_L1_RATIO:
+        strengths = replace(strengths, beta=np.full((), LEAST_L1_RATIO))
+        reduction = replace(reduction, penalties=reduction.penalties.with_strengths(strengths))
     return max((reduction.zero_beta(plan) for plan in reduction.plans("newton")), default=0.0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sl1max
-from sl1max._data.inputs import read_beta, read_data
+from sl1max._data.inputs import Strengths, read_beta, read_data
 from sl1max._data.moments import IN_CLASS, NON_CLASS, Moments
 from sl1max._data.penalties import Penalties
 from sl1max.chunks import store_columns
@@ -39,7 +39,7 @@ def make_penalties(
     settings = {"multilabel_weighting": "duplicate", "solver": "auto", "offset": None} | options
     data = read_data(X, y, distribution=distribution, label_mode=label_mode, sample_weight=sample_weight, **settings)
     beta = read_beta(beta, len(data.classes), data.matrix.shape[1])
-    return Penalties(data, Moments(data), distribution, beta, beta_rule)
+    return Penalties(data, Moments(data), distribution, Strengths(beta, beta_rule))
 
 
 @pytest.mark.parametrize("distribution", ["conditional", "joint"])

@@ -94,7 +94,7 @@ def check_optimality(table):
 
 def test_beta_is_that_of_the_rules():
     """The half width of the interval is what `Penalties` gave the solver."""
-    from sl1max._data.inputs import read_beta, read_data
+    from sl1max._data.inputs import Strengths, read_beta, read_data
 
     X, y = make_data()
     for distribution in ("conditional", "joint", "class-conditional"):
@@ -105,7 +105,7 @@ def test_beta_is_that_of_the_rules():
                 X, y, distribution=distribution, label_mode="auto", multilabel_weighting="duplicate", solver="auto",
                 sample_weight=None, offset=None,
             )  # fmt: skip
-            penalties = Penalties(data, Moments(data), distribution, read_beta(0.5, 3, N_FEATURES), rule)
+            penalties = Penalties(data, Moments(data), distribution, Strengths(read_beta(0.5, 3, N_FEATURES), rule))
             beta = penalties.block(1, 1)[table["feature"]]
             np.testing.assert_allclose(table["upper"] - table["target"], beta)
 
