@@ -293,14 +293,20 @@ class MomentData:
 
 
 def read_moments(means, betas, background, q0) -> MomentData:
-    """Convert means, half-widths of their intervals, sample space and default distribution."""
+    """Convert means, half-widths of their intervals, sample space and default distribution.
+
+    Without half-widths ``means`` is a pair of arrays, the ends of the intervals.
+    """
     X = _open_features(background, "background")
     n_points, n_features = X.shape
-    means = _read_numbers(means, "means")
-    if means.shape != (n_features,):
-        raise ValueError(f"means has shape {means.shape}, but background has {n_features} features")
-    check_values(means, "means")
-    betas = np.broadcast_to(read_beta(betas, 1, n_features, "betas"), (1, n_features))[0].copy()
+    if betas is None:
+        ends = _read_intervals(means, n_features)
+    else:
+        means = _read_numbers(means, "means")
+        if means.shape != (n_features,):
+            raise ValueError(f"means has shape {means.shape}, but background has {n_features} features")
+        check_values(means, "means")
+        betas = np.broadcast_to(read_beta(betas, 1, n_features, "betas"), (1, n_features))[0].copy()
     q0 = read_sample_weight(q0, n_points, "q0")
     place = q0 > 0
     if not place.all():
@@ -308,8 +314,41 @@ def read_moments(means, betas, background, q0) -> MomentData:
     matrix, binary = _to_columns(X)
     check_values(matrix, "background")
     columns = Columns(*core_buffers(matrix, binary))
+    if betas is None:
+        means, betas = _centre_intervals(*ends, columns)
     betas[betas > columns.extent[:-1] + np.abs(means)] = np.inf  # no distribution misses such an interval
     return MomentData(matrix, columns, q0[place] / q0.sum(), place, means, betas)
+
+
+def _read_intervals(intervals, n_features):
+    """The ends (low, high) of intervals; infinite where one is open."""
+    try:
+        low, high = intervals
+    except (TypeError, ValueError):
+        raise ValueError("without betas, means must be a pair (low, high): the ends of the intervals") from None
+    ends = []
+    for end, name in ((low, "low"), (high, "high")):
+        try:
+            end = np.asarray(end, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be a number or an array of numbers") from None
+        if end.shape not in ((), (n_features,)):
+            raise ValueError(f"{name} has shape {end.shape}, but background has {n_features} features")
+        ends.append(np.broadcast_to(end, n_features))
+    wrong = np.flatnonzero(~(ends[0] <= ends[1]))
+    if len(wrong):
+        j = wrong[0]
+        raise ValueError(f"low[{j}] = {ends[0][j]:g} is not at most high[{j}] = {ends[1][j]:g}")
+    return ends
+
+
+def _centre_intervals(low, high, columns):
+    """Centres and half-widths of intervals. An open end is that of the feature's values, which no mean is beyond."""
+    left_out = np.isinf(low) & np.isinf(high)
+    low = np.where(np.isinf(low), np.minimum(columns.low[:-1], high), low)
+    high = np.where(np.isinf(high), np.maximum(columns.high[:-1], low), high)
+    means, betas = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    return np.where(left_out, 0.0, means), np.where(left_out, np.inf, betas)
 
 
 def read_rows(X, n_features, names=None) -> Rows:
@@ -877,7 +916,7 @@ def read_strengths(
         strength = read_beta(DEFAULT_BETA if beta is None else beta, n_classes, n_features)
     else:
         if beta is not None:
-            raise ValueError("beta and C set the same penalty (beta = 1/C): give one of them")
+            raise ValueError("beta and C are two names of one strength, beta = 1/C: give one of them")
         C = _read_strengths(C, n_classes, n_features, "C")
         if not (C > 0).all():
             raise ValueError(f"C must be positive: it is {C.min():g}")

@@ -117,8 +117,8 @@ class MomentModel:
 
 
 def fit_moments(
-    means: ArrayLike,
-    betas: ArrayLike,
+    means: ArrayLike | tuple[ArrayLike, ArrayLike],
+    betas: ArrayLike | None,
     background: Matrix,
     *,
     q0: ArrayLike | None = None,
@@ -132,8 +132,9 @@ def fit_moments(
 
     Parameters
     ----------
-    means : array of shape (n_features,)
-    betas : float or array of shape (n_features,)
+    means : array of shape (n_features,), or a pair of such arrays
+        A pair (low, high), with betas None, holds the ends of the intervals; an infinite one is open.
+    betas : float, array of shape (n_features,) or None
         Half-widths of the intervals of the means. 0: the mean must be met exactly; inf: the feature is left out.
     background : array or sparse matrix of shape (n_background, n_features)
         The sample space, a row for each point.
@@ -171,6 +172,13 @@ def fit_moments(
     array([0.063, 0.087, 0.121, 0.169, 0.234, 0.325])
     >>> die.expectations.round(3)
     array([4.4])
+
+    The same by the ends of the interval; and a mean that is at least 4:
+
+    >>> bool(sl1max.fit_moments(([4.4], [4.6]), None, faces).expectations.round(3) == 4.4)
+    True
+    >>> sl1max.fit_moments((4, np.inf), None, faces).expectations.round(3)
+    array([4.])
     """
     check_options(tol=tol, max_iter=max_iter)
     data = read_moments(means, betas, background, q0)

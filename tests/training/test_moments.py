@@ -293,3 +293,43 @@ def test_options_are_checked():
 def test_excess():
     r = np.array([-1.0, -0.5, 0.0, 1e-9, 2.0])
     assert_allclose(excess(r), [1, 0.5 * np.log(0.5) + 0.5, 0, 5e-19, 3 * np.log(3) - 2], rtol=1e-6, atol=1e-17)
+
+
+class TestIntervals:
+    faces = np.arange(1, 7)[:, None]
+
+    def test_ends_are_centre_and_half_width(self):
+        rng = np.random.default_rng(0)
+        points = rng.normal(size=(50, 4))
+        low = points[:20].mean(axis=0) - [0.1, 0.2, 0.0, 0.3]
+        high = points[:20].mean(axis=0) + [0.3, 0.2, 0.0, 0.1]
+        ends = sl1max.fit_moments((low, high), None, points, tol=1e-9)
+        centre = sl1max.fit_moments((low + high) / 2, (high - low) / 2, points, tol=1e-9)
+        assert_allclose(ends.proba, centre.proba, atol=1e-6)
+        assert (ends.expectations >= low - 1e-6).all() and (ends.expectations <= high + 1e-6).all()
+
+    def test_open_ends(self):
+        at_most = sl1max.fit_moments((-np.inf, 3), None, self.faces, tol=1e-9)
+        assert_allclose(at_most.expectations, 3, atol=1e-6)
+        assert at_most.weights[0] < 0
+        loose = sl1max.fit_moments((-np.inf, 5), None, self.faces)
+        assert_allclose(loose.proba, 1 / 6)
+        both = sl1max.fit_moments((-np.inf, np.inf), None, self.faces)
+        assert_allclose(both.proba, 1 / 6)
+
+    def test_out_of_reach(self):
+        with pytest.raises(sl1max.InfeasibleMomentsError, match="cannot be met"):
+            sl1max.fit_moments((10, np.inf), None, self.faces)
+
+    @pytest.mark.parametrize(
+        "ends, message",
+        [
+            (3.5, "must be a pair"),
+            (([1, 2], 3), "low has shape"),
+            ((4, 3), r"low\[0\] = 4 is not at most high\[0\] = 3"),
+            ((np.nan, 3), "is not at most"),
+        ],
+    )
+    def test_messages(self, ends, message):
+        with pytest.raises(ValueError, match=message):
+            sl1max.fit_moments(ends, None, self.faces)
