@@ -133,27 +133,39 @@ def plot_problem(report, result, folder):
 
 
 def plot_ratios(report, results, folder):
-    """Plot the time of the fastest peer divided by that of sl1max, one row per problem."""
+    """Plot the time of the fastest peer divided by that of sl1max, one row per group of problems."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+    groups = {}
+    for result in results:
+        name = (
+            "multinomial" if result["group"] == "exclusive" else result["group"].replace("independent", "binary text")
+        )
+        name += ", intercept" if result["intercept"] else ""
+        groups.setdefault(name, []).append(result)
     path = folder / "ratios.png"
-    figure, axes = plt.subplots(figsize=(7.0, 1.2 + 0.24 * len(results)), layout="constrained")
-    for target, color in zip(SHOWN, ("#0072B2", "#D55E00"), strict=True):
-        ratios = [report.ratio_to(result, target)[0] for result in results]
-        known = [(ratio, place) for place, ratio in enumerate(ratios) if ratio is not None]
-        if known:
-            axes.scatter(*zip(*known, strict=True), color=color, label=f"to {target:.0e} of the optimum", zorder=3)
+    figure, axes = plt.subplots(figsize=(7.0, 1.4 + 0.55 * len(groups)), layout="constrained")
+    for target, color, shift in zip(SHOWN, ("#0072B2", "#D55E00"), (-0.15, 0.15), strict=True):
+        found = [
+            (report.ratio_to(result, target)[0], row + shift)
+            for row, members in enumerate(groups.values())
+            for result in members
+        ]
+        known = [(ratio, place) for ratio, place in found if ratio is not None]
+        label = f"to {target:.0e} of the optimum"
+        axes.scatter(*zip(*known, strict=True), color=color, alpha=0.7, linewidths=0, label=label, zorder=3)
     axes.axvline(1, color="black", linewidth=0.9)
     axes.set_xscale("log")
-    axes.set_yticks(range(len(results)), [result["problem"] for result in results], fontsize="small")
+    axes.set_yticks(range(len(groups)), [f"{name} ({len(members)})" for name, members in groups.items()])
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.invert_yaxis()
     axes.grid(axis="x", color="#E4E4E4", linewidth=0.6)
-    axes.set_xlabel("seconds of the fastest peer / seconds of sl1max")
-    axes.legend(frameon=False, fontsize="small")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_xlabel("time of the fastest other solver / time of sl1max")
+    axes.legend(frameon=False, fontsize="small", loc="lower right")
     figure.savefig(path, dpi=150)
     plt.close(figure)
     return image(path, "ratio of the fastest peer's time to that of sl1max")

@@ -29,7 +29,7 @@ predicted = model.predict(X_test)
 confidence = np.where(predicted != labels_test, proba.max(axis=1), 0)
 page = X_test[[confidence.argmax()]]
 truth, guess = labels_test[confidence.argmax()], predicted[confidence.argmax()]
-print(f"predicted {guess} with a probability of {confidence.max():.2f}, but the page is labelled {truth}")
+print(f"predicted: {guess} ({confidence.max():.2f}), label: {truth}")
 
 # %%
 # Contributions
@@ -40,11 +40,13 @@ print(f"predicted {guess} with a probability of {confidence.max():.2f}, but the 
 
 explanation = model.explain(page, guess, against=truth, feature_names=words)
 table = explanation.contributions
-print(f"score {explanation.score:.2f} = {explanation.intercept:.2f} + {table['contribution'].sum():.2f}")
+total = table["contribution"].sum()
+print(f"score {explanation.score:.2f} = {explanation.intercept:.2f} + {total:.2f}")
 
 shown = slice(0, 12)
 values = table["contribution"][shown][::-1]
-plt.barh(table["feature"][shown][::-1].astype(str), values, color=np.where(values > 0, "#0072B2", "#D55E00"))
+colors = np.where(values > 0, "#0072B2", "#D55E00")
+plt.barh(table["feature"][shown][::-1].astype(str), values, color=colors)
 plt.xlabel(f"contribution to the score of {guess} against {truth}")
 plt.grid(axis="y", visible=False)
 plt.show()
