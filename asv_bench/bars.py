@@ -1,4 +1,4 @@
-"""sl1max beside itself: ``python -m bars`` or ``ci/bench bars``.
+"""Comparisons of sl1max with itself: ``python -m bars`` or ``ci/bench bars``.
 
 On all 90 topics of Reuters-21578, or on made data where that is absent: two threads against one, the default solver
 against the paper's own algorithm, time over the number of rows, predictions against scikit-learn's. On made data: dense
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # said before numpy is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # set before numpy is imported
 
 import scipy.sparse as sp
 from benchmarks.made_data import made_indicator, made_text, made_zipf
@@ -45,7 +45,7 @@ def load(quick) -> Task:
 
 
 def seconds_of(ways: dict[str, Callable], runs: int) -> dict[str, float]:
-    """Median seconds of each, in turns."""
+    """Measure each function in alternation; return median seconds."""
     found = {name: [] for name in ways}
     for _ in range(runs):
         for name, way in ways.items():
@@ -68,7 +68,7 @@ def compare_threads(task, runs):
 
 
 def compare_algorithms(task, runs, tol=1e-6):
-    """The paper's algorithm is run once: it takes minutes."""
+    """Compare the solvers; the paper's algorithm is run once, since it takes minutes."""
     for distribution, label_mode in (
         ("class-conditional", "exclusive"),
         ("joint", "exclusive"),
@@ -88,7 +88,7 @@ def compare_algorithms(task, runs, tol=1e-6):
 
 
 def compare_predictions(task, runs):
-    """Top classes of the test set, by a model of ours and by scikit-learn with the same weights."""
+    """Compare predictions of sl1max and of scikit-learn with the same weights."""
     ours = fit(task)
     theirs = LogisticRegression()
     theirs.coef_, theirs.intercept_ = ours.weights.toarray(), ours.intercept
@@ -100,7 +100,8 @@ def compare_predictions(task, runs):
 
 
 def compare_rows(task, runs):
-    """Time a row on a part of the rows, against that on all: below one where time grows faster than they do."""
+    """Compare the time per row on a part of the rows with that on all rows; below one if time grows faster than the
+    number of rows."""
     times = seconds_of({str(share): functools.partial(fit, task, share=share) for share in SHARES}, runs)
     for share in SHARES[:-1]:
         yield f"time a row, {share:g} of the rows against all", times[str(share)] / share, times["1.0"], 1

@@ -1,4 +1,4 @@
-"""Iterative scaling beside sl1max: ``python -m iterative_scaling`` or ``ci/bench scaling``.
+"""Comparison with iterative scaling: ``python -m iterative_scaling`` or ``ci/bench scaling``.
 
 The paper says that SL1-Max learns WebKB with all its features in less time than Improved Iterative Scaling
 needs for 300. Here are generalised (GIS) and improved (IIS) iterative scaling and L-BFGS for the conditional
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # said before numpy is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # set before numpy is imported
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,7 +61,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The weights at the end; the objective at zero weights and after every iteration, and the seconds to each."""
+    """Final weights; objective at zero weights and after every iteration, with the seconds."""
 
     weights: np.ndarray
     objectives: np.ndarray
@@ -72,13 +72,13 @@ class Trace:
         return len(self.objectives) - 1
 
     def seconds_to(self, objective):
-        """When the objective was first reached; infinity if it never was."""
+        """Seconds until the objective was reached; infinity if it was not."""
         reached = np.flatnonzero(self.objectives <= objective)
         return float(self.seconds[reached[0]]) if len(reached) else np.inf
 
 
 def gis(problem: Problem, *, max_iter=1000, tol=1e-9, max_seconds=np.inf, until=-np.inf) -> Trace:
-    """Generalised iterative scaling: every example counts as having the greatest total of features.
+    """Generalised iterative scaling: uses the largest sum of features for every example.
 
     The lacking rest is a feature of weight zero, as Curran and Clark show to be enough.
     """
@@ -87,7 +87,7 @@ def gis(problem: Problem, *, max_iter=1000, tol=1e-9, max_seconds=np.inf, until=
 
 
 def iis(problem: Problem, *, max_iter=1000, tol=1e-9, max_seconds=np.inf, until=-np.inf) -> Trace:
-    """Improved iterative scaling: every example with the total of its own features."""
+    """Improved iterative scaling: uses the sum of features of each example."""
     totals = np.asarray(problem.X.sum(axis=1)).ravel()
     return _scale(problem, totals, max_iter, tol, max_seconds, until)
 
@@ -118,7 +118,7 @@ def _scale(problem, totals, max_iter, tol, max_seconds, until):
 
 
 def _solve_steps(parts, levels, l2, weights, emp_mean):
-    """Newton's method for all steps at once; the left side is convex and rises with the step."""
+    """Newton's method for all steps at once; the left side is convex and increases with the step."""
     delta = np.zeros_like(weights)
     fixed = (parts.sum(axis=1) + l2) == 0
     for _ in range(NEWTON_STEPS):
@@ -159,7 +159,7 @@ def lbfgs(problem: Problem, *, max_iter=10_000, tol=1e-12) -> Trace:
 
 
 def most_informative(X, y, n_features):
-    """The features with the greatest mutual information with the class."""
+    """Select the features with the largest mutual information with the class."""
     n_samples = X.shape[0]
     present = (X.T @ np.eye(int(y.max()) + 1)[y]) / n_samples
     prior = np.bincount(y) / n_samples
@@ -176,7 +176,7 @@ def with_constant(X):
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table; `seconds` to each of `TARGETS`, or one number."""
+    """A row of the table; `seconds` to each of `TARGETS`, or one number."""
 
     name: str
     n_features: int

@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from functools import cache, partial
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # said before numpy is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # set before numpy is imported
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ def features(
     story: _reuters.Story, *, pattern=LETTERS_AND_DIGITS, stems=True, digits=None, window=0, occurrences=1,
     title=False, paragraph=False, opening=0,
 ) -> list[str]:  # fmt: skip
-    """What a story becomes.
+    """Extract the features of a story.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def features(
     stems : bool
         Porter stems of the words.
     digits : str, optional
-        What every digit is turned into.
+        Replacement of every digit.
     window : int
         Pairs of words that are at most so far apart.
     occurrences : int
         The second occurrence of a word is a feature of its own, and so on up to this one.
     title, paragraph : bool
-        The words of the title, or of the first paragraph, once more, marked.
+        Add the words of the title, or of the first paragraph, with a mark.
     opening : int
         The same for the first so many words of the body.
     """
@@ -101,7 +101,7 @@ def training_stories() -> list[_reuters.Story]:
 
 
 def indicator_of(stories) -> sp.csr_array:
-    """The 90 topics that have test stories, too."""
+    """Indicator of the 90 topics with training and test stories."""
     names = _reuters.fetch_reuters21578("unigram").class_names
     return _store.binary_matrix((story.topics for story in stories), {name: c for c, name in enumerate(names)})
 
@@ -113,7 +113,7 @@ def matrix_of(rows, min_stories) -> sp.csr_array:
 
 
 def cross_validate(X, Y, seed, **options) -> tuple[np.ndarray, float]:
-    """1.0 for each story whose top class is wrong, else 0.0; optimal F-measure."""
+    """Return the error of each story (1.0 or 0.0) and the optimal F-measure."""
     folds = np.random.RandomState(seed).permutation(X.shape[0]) % N_FOLDS
     scores = np.full(Y.shape, -np.inf)
     for fold in range(N_FOLDS):

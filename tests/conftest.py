@@ -6,17 +6,17 @@ import sys
 import threading
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the twin's matrices are too small to share
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the reference's matrices are too small for threads
 
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# A shell that starts the tests in the background lets them ignore Ctrl-C, which some of them press.
+# A shell that starts the tests in the background makes them ignore Ctrl-C, which some tests simulate.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples in every run, or new ones: `pytest --hypothesis-profile=random`, `ci/test random`.
+# Fixed or random examples: `pytest --hypothesis-profile=random`, `ci/test random`.
 settings.register_profile(
     "sl1max", deadline=None, max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

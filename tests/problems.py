@@ -57,7 +57,7 @@ def assert_optimal(model, optimum):
 
 
 def assert_equal_models(left, right):
-    """Bit for bit."""
+    """Assert that models are equal bit for bit."""
     for name in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(left.weights, name), getattr(right.weights, name))
     for name in ("intercept", "objective", "dual_gap", "n_iter"):
@@ -82,7 +82,7 @@ def break_classes(monkeypatch, error, labels):
 
 
 def interrupt_after(n_classes):
-    """A callback that presses Ctrl-C once so many classes have ended."""
+    """Return a callback that simulates Ctrl-C after so many finished classes."""
     ended = set()
 
     def look(progress):

@@ -1,4 +1,4 @@
-"""Slow numpy twin of the library, straight from the paper's formulas: the specification of every kernel.
+"""Slow numpy version of the library, written from the paper's formulas: the specification of every kernel.
 
 Everything is dense and recomputed from scratch; nothing is imported from the package. Notation:
 rows ``i``, columns ``j``, blocks ``c`` (a block holds the weights of one class, or of class / non-class).

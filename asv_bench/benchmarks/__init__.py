@@ -1,1 +1,1 @@
-"""The asv suite: made data, and counts beside the seconds."""
+"""The asv suite: synthetic data, seconds and counts."""

@@ -1,4 +1,4 @@
-"""What the benchmarks share: the five models, the sizes, fits that report their counts."""
+"""Shared parts of the benchmarks: models, sizes, and fits that report counts."""
 
 from unittest import mock
 

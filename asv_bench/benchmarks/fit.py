@@ -1,4 +1,4 @@
-"""From the caller's matrix to the model: seconds, and counts that noise cannot touch."""
+"""Fits: seconds, and counts that do not depend on the load of the machine."""
 
 import sl1max
 
@@ -19,7 +19,7 @@ class Fit:
 
 
 class Counts:
-    """Of the fits of medium size, summed over their problems; the gap is the largest."""
+    """Counts of the fits of medium size, summed over their problems; the gap is the largest."""
 
     params = tuple(MODELS)
     param_names = ("model",)

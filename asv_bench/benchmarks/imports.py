@@ -1,4 +1,4 @@
-"""What ``import sl1max`` adds to what its users have imported anyway."""
+"""Import time of sl1max in addition to numpy and scipy."""
 
 
 def timeraw_import():

@@ -1,4 +1,4 @@
-"""Made data, the same on every machine."""
+"""Synthetic data, the same on every machine."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Peak memory over the number of classes: nothing may grow as classes x features."""
+"""Peak memory against the number of classes; it must not grow as classes x features."""
 
 import sl1max
 

@@ -1,1 +1,1 @@
-"""Time to a given accuracy, sl1max beside the other L1 solvers: ``python -m peers`` or ``ci/bench peers``."""
+"""Time to a given accuracy of sl1max and other L1 solvers: ``python -m peers`` or ``ci/bench peers``."""

@@ -8,7 +8,7 @@ import re
 from functools import partial
 from pathlib import Path
 
-# One thread for everybody, said before numpy and its BLAS are loaded.
+# One thread for all solvers; set before numpy and its BLAS are imported.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[variable] = "1"
 

@@ -1,4 +1,4 @@
-"""Run the solvers on a problem: a sweep over the knobs, then interleaved repeats of the knobs that matter."""
+"""Run the solvers on a problem: a sweep over their settings, then alternating repetitions of the relevant ones."""
 
 import statistics
 
@@ -6,14 +6,14 @@ from .worker import NoAnswer
 
 TARGETS = (1e-3, 1e-4, 1e-6)  # distance to the optimum, relative to the objective of zero weights
 ENOUGH = 1e-7  # a sweep ends at this distance
-NEAR_BEST_KNOB = 1.5  # repeat a knob if its first run came within this factor of the solver's fastest one
-NEAR_BEST_PEER = 3.0  # and if the solver came within this factor of the fastest peer
-PATIENCE = 3.0  # a fit is given up after so many time limits
+NEAR_BEST_KNOB = 1.5  # repeat a setting if its first run is within this factor of the solver's fastest one
+NEAR_BEST_PEER = 3.0  # and if the solver is within this factor of the fastest peer
+PATIENCE = 3.0  # a fit is stopped after so many time limits
 WARM_UP_PATIENCE = 120.0  # seconds
 
 
 class Point:
-    """One knob of one solver on one problem, and its runs."""
+    """One setting of one solver on one problem, and its runs."""
 
     def __init__(self, worker, problem, knob):
         self.worker, self.problem, self.knob = worker, problem, knob
@@ -48,7 +48,7 @@ class Point:
 
 
 def _reference(workers, problem, time_limit):
-    """An accurate solution, off the record, that tells the sweeps when to end; None where nobody has one."""
+    """Compute an accurate solution, which tells the sweeps when to end; None if no solver has one."""
     for worker in workers:
         if worker.solver.is_reference:
             point = Point(worker, problem, worker.solver.knobs[-1])
@@ -61,7 +61,7 @@ def _reference(workers, problem, time_limit):
 
 
 def _sweep(worker, problem, time_limit, best, points):
-    """Every knob from loose to tight, until as good as the best known or until a fit exceeds the limit."""
+    """Run all settings from loose to tight, until the best known objective or the time limit is reached."""
     for knob in worker.solver.knobs:
         point = Point(worker, problem, knob)
         wall = point.run(time_limit)
@@ -75,7 +75,7 @@ def _fastest(points, goal):
 
 
 def _worth_repeating(sweeps, optimum, objective_zero):
-    """The points near the fastest of their solver at some target, for sl1max and the peers in the running."""
+    """Select the settings that are nearly the fastest at some target, for sl1max and the competitive peers."""
     chosen = []
     for target in TARGETS:
         goal = optimum + target * objective_zero
@@ -89,18 +89,18 @@ def _worth_repeating(sweeps, optimum, objective_zero):
 
 
 def measure(problem, workers, n_runs, time_limit, say=print):
-    """Everything about one problem as a plain dictionary.
+    """Measure all solvers on one problem; return a dictionary.
 
     Parameters
     ----------
     problem : Problem
     workers : list of Worker
     n_runs : int
-        Runs of each contending knob, the sweep's own included; round after round over all contenders.
+        Number of runs of each competitive setting, including the sweep; solvers alternate.
     time_limit : float
-        A solver whose fit takes longer, in seconds, is not asked for more accuracy.
+        No tighter setting is run after a fit that takes longer, in seconds.
     say : callable
-        Takes one line about each solver.
+        Called with one line about each solver.
 
     Returns
     -------

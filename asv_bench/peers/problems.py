@@ -20,12 +20,12 @@ from scipy.special import logsumexp, xlogy
 
 WEBKB_CLASSES = ("course", "faculty", "project", "student")
 REUTERS_CLASSES = ("earn", "acq", "grain", "wheat", "oat", "corn")
-SINGLE_LABEL_MIN = 20  # Reuters single-label: the classes that at least so many single-label stories carry
+SINGLE_LABEL_MIN = 20  # Reuters single-label: minimum number of stories of a class
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One cell of the comparison; the data are loaded when first asked for.
+    """One problem of the comparison; its data are loaded on first use.
 
     ``group`` names the row of the table of bars; ``load`` returns X (CSR or C-ordered array) and the class
     codes y (m,), 0/1 for a binary problem.
@@ -228,7 +228,7 @@ def _made():
 
 
 def all_problems():
-    """WebKB, which comes with sl1max, made data, and the other real data sets where they are at hand."""
+    """WebKB, synthetic data, and the other data sets if they are available."""
     yield from _text()
     yield from _made()
 
@@ -240,7 +240,7 @@ def quick_problems():
 
 
 def tiny_like(problem):
-    """A problem of the same kind that solves in no time: it wakes just-in-time compilers and lazy imports."""
+    """Make a tiny problem of the same kind, to warm up just-in-time compilers and lazy imports."""
     if sp.issparse(problem.X):
         load = _call(made_text, 60, 40, 3 if problem.exclusive else 2)
     else:

@@ -9,7 +9,7 @@ from .solvers import SOLVERS
 
 OURS = "sl1max"
 COLORS = {kind.name: f"C{k}" for k, kind in enumerate(SOLVERS)}
-# Least ratio that each group of problems is held to, by target; against one named peer where it says so.
+# Required ratio of each group of problems by target; against one peer if named.
 BARS = {
     "independent": [(1e-3, None, 2.0), (1e-6, None, 3.0)],
     "exclusive": [(1e-4, "sklearn-saga", 30.0), (1e-4, "glmnet", 10.0)],
@@ -46,14 +46,14 @@ def _most_accurate(result, name):
 
 
 def _time_spent(result, name):
-    """Seconds of a solver's best point, or of the fit that was given up."""
+    """Seconds of a solver's best point, or of the fit that was stopped."""
     if name in result["given_up_seconds"]:
         return result["given_up_seconds"][name]
     return _most_accurate(result, name)[1] if result["solvers"][name] else math.inf
 
 
 def ratio_to(result, target, peer=None):
-    """(ratio, at_least): the peer's time over ours; at_least where the peer ended short of the target."""
+    """(ratio, at_least): the peer's time divided by ours; at_least if the peer did not reach the target."""
     ours = time_to(result, OURS, target)
     if peer is None:
         theirs = best_peer(result, target)[1]
@@ -79,7 +79,7 @@ def _ratio(ratio, at_least):
 
 
 def _certified(result):
-    """Certified relative accuracy of the optimum; a question mark where that is too little to judge by."""
+    """Certified relative accuracy of the optimum; with a question mark if it is insufficient."""
     if result["lower_bound"] <= 0:
         return "?"
     gap = result["optimum"] / result["lower_bound"] - 1.0
@@ -87,7 +87,7 @@ def _certified(result):
 
 
 def problem_rows(results):
-    """Header and rows: ours, the best peer and the ratio at each target."""
+    """Header and rows: sl1max, the best peer and the ratio at each target."""
     header = ["problem", "optimum", "gap"]
     for target in TARGETS:
         header += [f"{OURS} {target:.0e}", "best peer", "ratio"]
@@ -127,7 +127,7 @@ def solver_rows(result):
 
 
 def _bar_row(cells, target, peer, bar):
-    """Number of cells, least and mean ratio, and the cells not shown to pass; None without a cell to judge."""
+    """Number of problems, smallest and mean ratio, and problems below the required ratio; None without problems."""
     ratios = {cell["problem"]: ratio_to(cell, target, peer) for cell in cells}
     known = {name: found for name, found in ratios.items() if found[0] is not None}
     tried = [cell for cell in cells if OURS in cell["solvers"]]
@@ -145,7 +145,7 @@ def _bar_row(cells, target, peer, bar):
 
 
 def bar_rows(results):
-    """Header and rows: each bar and how its cells stand to it."""
+    """Header and rows: required and measured ratios by group."""
     header = ["group", "intercept", "target", "against", "bar"]
     header += ["cells", "least", "geometric mean", "not shown to pass"]
     rows = []
@@ -179,7 +179,7 @@ def format_table(header, rows, markdown=False):
 
 
 def load_results(folder):
-    """Every measured problem in the folder, in the order of their names."""
+    """Load all results in the folder, sorted by name."""
     return [json.loads(path.read_text()) for path in sorted(Path(folder).glob("problem-*.json"))]
 
 
@@ -239,7 +239,7 @@ def write_report(folder, results, markdown=False):
     if not results:
         raise SystemExit(f"nothing measured in {folder}")
     folder = Path(folder)
-    lines = ",\n".join(json.dumps(result) for result in results)  # one a problem: small, and its changes can be read
+    lines = ",\n".join(json.dumps(result) for result in results)  # one line per problem, so that changes are readable
     (folder / "peers.json").write_text(f"[\n{lines}\n]\n")
     for result in results:
         plot(result, folder / f"plot-{result['problem'].replace('/', '-')}.png")

@@ -1,11 +1,11 @@
-"""The solvers, behind one face.
+"""Interface to all solvers.
 
 A solver is made once (its import happens there) and has
 
-    handles(problem)     can it minimise this very objective?
+    handles(problem)     whether it can minimise this objective
     knobs                settings from loose to tight, tried in this order
-    fit(problem, knob)   inside the clock: from the caller's matrix to a fitted model, conversions included
-    weights(model)       outside the clock: coef (n_outputs, n_features) and intercept (n_outputs,) in float64
+    fit(problem, knob)   timed: from the caller's matrix to a fitted model, with conversions
+    weights(model)       not timed: coef (n_outputs, n_features) and intercept (n_outputs,) in float64
 
 Tolerances run in half decades for everybody, iteration budgets in factors of about 1.5.
 """
@@ -23,7 +23,7 @@ from scipy.io import mmwrite
 
 
 def tolerances(loosest, tightest, step=0.5):
-    """10**loosest ... 10**tightest, in half decades unless said."""
+    """10**loosest ... 10**tightest, by default in half decades."""
     return tuple(float(f"{10.0**power:.0e}") for power in np.arange(loosest, tightest - step / 2, -step))
 
 
@@ -38,7 +38,7 @@ def _signs(problem):
 
 
 class Solver:
-    """Common face; a subclass says what it cannot do."""
+    """Common interface; a subclass declares its limits."""
 
     name = ""
     exclusive = False  # solves the multinomial problem
@@ -48,7 +48,7 @@ class Solver:
     max_features = None
     is_reference = False  # reaches any accuracy in reasonable time
     wakes_slowly = False  # left out of the quick comparison
-    seconds = None  # set by a solver that keeps its own clock
+    seconds = None  # set by a solver that measures its own time
 
     def handles(self, problem):
         fits_kind = self.exclusive if problem.exclusive else self.independent
@@ -99,7 +99,7 @@ class Sl1max(Solver):
 
 
 class SklearnLiblinear(Solver):
-    """LIBLINEAR -s 6 as scikit-learn ships it. Its intercept is penalised, so it has none here."""
+    """LIBLINEAR -s 6 in scikit-learn, without an intercept, since it would be penalised."""
 
     name = "sklearn-liblinear"
     is_reference = True
@@ -131,7 +131,7 @@ class SklearnLiblinear(Solver):
 
 
 class SklearnSaga(SklearnLiblinear):
-    """The knob is the number of passes over the data: its tolerance says little about the objective."""
+    """The setting is the number of passes, since its tolerance is not related to the objective."""
 
     name = "sklearn-saga"
     is_reference = False
@@ -271,7 +271,7 @@ class Gblinear(Solver):
 
 
 class Glum(Solver):
-    """Forms the Hessian over all features: narrow problems only."""
+    """glum computes the Hessian of all features: only for problems with few features."""
 
     name = "glum"
     max_features = 2000
@@ -395,6 +395,6 @@ def available_solvers(pattern="", quick=False):
             continue
         try:
             ready.append(kind())
-        except Exception as error:  # an import can fail in any way, and the others go on
+        except Exception as error:  # an import may fail in any way; the others are still run
             missing[kind.name] = f"{type(error).__name__}: {error}".splitlines()[0]
     return ready, missing

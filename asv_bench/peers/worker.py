@@ -1,4 +1,4 @@
-"""One process per solver: a fit that hangs or crashes stops nobody else, and compiled code stays warm."""
+"""One process per solver, so that a hanging or crashing fit does not affect the others."""
 
 import gc
 import multiprocessing
@@ -11,7 +11,7 @@ from .problems import tiny_like
 
 
 def _fit_once(solver, problem, knob):
-    """Fit on the clock, evaluate off it.
+    """Fit (timed), then evaluate (not timed).
 
     The clock is that of the processor, all threads together: with one thread it is the wall's on an idle machine, and
     other work disturbs it less. The wall's decides how long a solver may take.
@@ -35,7 +35,7 @@ def _fit_once(solver, problem, knob):
 
 
 class NoAnswer(RuntimeError):
-    """A fit was given up; ``seconds`` says after how long."""
+    """A fit was stopped after ``seconds``."""
 
     def __init__(self, seconds):
         super().__init__(f"no answer in {seconds:g} s")
@@ -44,8 +44,8 @@ class NoAnswer(RuntimeError):
 
 def _serve(pipe, solver, problems):
     """Answer (problem's name, knob) with the outcome of a fit or the text of an error; knob None: warm up."""
-    os.setsid()  # a group of its own, so that what a solver starts ends with it
-    warnings.simplefilter("ignore")  # early stops are the point of a sweep
+    os.setsid()  # a process group, so that child processes of a solver end with it
+    warnings.simplefilter("ignore")  # a sweep stops early on purpose
     while True:
         name, knob = pipe.recv()
         problem = problems[name]
@@ -54,7 +54,7 @@ def _serve(pipe, solver, problems):
                 answer = _fit_once(solver, tiny_like(problem), solver.knobs[0])
             else:
                 answer = _fit_once(solver, problem, knob)
-        except Exception as error:  # one solver's failure is a line of the table, not the end of the run
+        except Exception as error:  # a failing solver gives a line of the table and does not stop the run
             answer = f"{type(error).__name__}: {error}".splitlines()[0]
         pipe.send(answer)
 

@@ -77,7 +77,7 @@ def parts_of(options):
 
 
 def run(settings, path):
-    """Train one model in a process of its own, and keep its figures."""
+    """Train one model in a process of its own and store its results."""
     command = [sys.executable, "-m", "supertags.child", json.dumps(settings)]
     folder = Path(__file__).resolve().parents[1]
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""One model in a process whose peak of memory is that of its fit: settings as JSON in, figures as JSON out."""
+"""Training of one model in a process of its own, to measure peak memory: settings and results are JSON."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""The training sets: the public stand-in for SuperTags or made data of any size, whole or in part."""
+"""The training sets: the public stand-in for SuperTags or synthetic data, complete or in part."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ SHAPE = (938_455, 95_706, 4_755)  # rows, features, classes
 
 
 class Task(NamedTuple):
-    """What is trained on and tested on; without test examples where classes are left out."""
+    """Training and test data; without test examples if classes are left out."""
 
     X: sp.csr_array
     y: np.ndarray | sp.csr_array
@@ -65,7 +65,7 @@ def make_task(made, exclusive, n_classes=None, rows=1.0) -> Task:
 
 
 def made_tokens(n_rows, n_features, n_classes, per_row=18, seed=0):
-    """Binary rows and class codes, frequencies falling off as in language; a few features tell of the class."""
+    """Binary rows and class codes with frequencies as in natural language; a few features depend on the class."""
     rng = np.random.default_rng(seed)
     y = zipf(rng, n_classes, n_rows, 1.3)
     y[:n_classes] = np.arange(n_classes)

@@ -1,4 +1,4 @@
-"""Tables and curves from the figures at hand."""
+"""Tables and curves of the stored results."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import math
 from .child import MODELS
 from .data import SHAPE
 
-# Hours in the paper (950,028 x 95,516, 4,726 classes); minutes, and GB, that are asked for; minutes that are hoped for.
+# Hours in the paper (950,028 x 95,516, 4,726 classes); required minutes and GB; desired minutes.
 GOALS = {
     "class-conditional": (14.9, 15, 4, 3),
     "joint, independent": (15.7, 20, 4, 5),
@@ -18,7 +18,7 @@ COLUMNS = ("model", "paper", "bar", "aim", "time", "peak memory", "weights", "er
 
 
 def file_of(folder, settings):
-    """Where the figures of a run are kept."""
+    """Return the file with the results of a run."""
     part = f"{settings['classes'] or 'all'}-{settings['rows']:g}"
     made = "made-" + "x".join(map(str, settings["made"])) + "-" if settings["made"] else ""
     return folder / f"{made}{settings['model'].replace(', ', '-')}-{part}.json"
@@ -71,7 +71,7 @@ def format_table(rows, markdown):
 
 
 def group_results(results):
-    """Results by the part of the data they are of, in the order of the models."""
+    """Group results by part of the data, in the order of the models."""
     order = list(MODELS)
     groups = {}
     for result in sorted(results, key=lambda result: order.index(result["model"])):
@@ -123,13 +123,14 @@ def curves_of(results, over):
 
 
 def growth(points):
-    """Exponent of the time between the last two points: 1 where it grows as the number does."""
+    """Exponent of the growth of time between the last two points: 1 for linear growth."""
     (n_0, t_0, _), (n_1, t_1, _) = points[-2:]
     return math.log(t_1 / t_0) / math.log(n_1 / n_0)
 
 
 def estimate(results, n_rows=10_000_000, n_classes=100_000):
-    """For each model with both curves, hours of one processor for a larger task, as the ends of its curves go on."""
+    """For each model with both curves, hours of one processor for a larger task, extrapolated from the ends of its
+    curves."""
     over_classes, over_rows = curves_of(results, "classes"), curves_of(results, "rows")
     hours = {}
     for result in results:

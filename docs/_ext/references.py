@@ -1,10 +1,10 @@
-"""Short names in docstrings: `Model` and `zero_beta` are found wherever in sl1max they are documented."""
+"""Links from short names in docstrings, such as `Model`, to their documentation."""
 
 from sphinx.util.nodes import make_refnode
 
 
 def find_short_name(app, env, node, contnode):
-    """A link to the one documented object whose dotted name ends with what was asked for."""
+    """Link to the only documented object whose dotted name ends with the short name."""
     if node.get("refdomain") != "py":
         return None
     objects = env.get_domain("py").objects
@@ -18,7 +18,7 @@ def find_short_name(app, env, node, contnode):
 
 
 def skip_scikit_learn(app, what, name, obj, skip, options):
-    """What estimators inherit from scikit-learn is documented there."""
+    """Skip members that estimators inherit from scikit-learn."""
     return True if str(getattr(obj, "__module__", "")).startswith("sklearn.") else None
 
 
