@@ -1,1 +1,1 @@
-"""Solvers that are more than one compiled object: grouped rows, many classes."""
+"""Solvers made of several compiled objects: grouped rows, many classes."""

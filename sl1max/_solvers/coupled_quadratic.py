@@ -1,9 +1,9 @@
-"""The objective of all exclusive classes to second order, on the weights of each and what is to join them.
+"""Quadratic model of the objective of all exclusive classes, in the nonzero weights and the violators.
 
 The Hessian couples all classes through the examples, H_(cj)(dk) = sum_i u_i x_ij x_ik q_ic (1[c = d] - q_id), and there
-are as many q_ic as classes x examples. The cells (i, c) with a notable one are few. Of the others there is a sample, in
-which a cell stands for as many as have the least notable q together. Taken as if features were independent of each
-other, they kept the worst violation of a thirty-second of SuperTags above 0.07 of beta for six steps.
+are as many q_ic as classes x examples. Few pairs (i, c) have a large q_ic. The others are sampled; each sampled pair
+represents pairs whose total q equals the smallest large one. With the other pairs approximated by independent features
+instead, the largest violation on 1/32 of SuperTags stayed above 0.07 beta for six steps.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from scipy import sparse
 
 from sl1max._core._coupled import Descent, places_of
 
-SWEEPS_A_RUN = 16  # of coordinate descent, between two looks at whether to go on
+SWEEPS_A_RUN = 16  # sweeps of coordinate descent between two checks of convergence
 MAX_RUNS = 5
-INNER_SWEEPS = 2  # over a class while it is at hand
-SEEN = 0.5  # of a model mean, by the cells: with less the sample says little of the feature
-RADIUS = 2.0  # the longest step of a weight: where a feature is rare under q, the curvature says little
+INNER_SWEEPS = 2  # sweeps over a class before the next one
+SEEN = 0.5  # minimum share of a model mean in the pairs; with less, the sample is not representative of the feature
+RADIUS = 2.0  # longest step of a weight; the curvature of a feature that is rare under q is not reliable
 
 
 class Quadratic:
-    """The objective to second order.
+    """Quadratic model of the objective.
 
     Parameters
     ----------
     columns : Columns
-        With an index of rows.
+        Columns with an index of rows.
     mass : ndarray of shape (n_samples,)
         u_i
     prices : sequence of Price
-        Of each class: work, weights, beta, gradient and mean of what has a weight or may get one, share and missing.
+        For each class: working set with weights, beta, gradient and mean; share and missing share.
     cells : sequence of tuples (rows, prob)
-        Of each class, as `sample_cells` makes them.
+        For each class, from `sample_cells`.
     intercept : bool
     """
 
@@ -64,7 +64,7 @@ class Quadratic:
 
     @staticmethod
     def _of_class(columns, price, rows, flow):
-        """Where the features are among the cells of a class, and a diagonal for what these leave out."""
+        """Positions of the features in the pairs of a class, and a diagonal for the other pairs."""
         indptr, places, values = places_of(columns, price.work, rows)
         sizes = np.diff(indptr)
         tail = max(price.share - flow.sum(), 0.0)
@@ -76,7 +76,7 @@ class Quadratic:
         return np.append(sizes, 0), places, values, np.append(rest, tail)
 
     def solve(self, goal, stop=None):
-        """Find a step that leaves about so much of a violation, over beta; False if that was interrupted."""
+        """Find a step that reduces the violation, relative to beta, to about this value; False if interrupted."""
         for _ in range(MAX_RUNS):
             if stop is not None and stop[0]:
                 return False
@@ -85,7 +85,7 @@ class Quadratic:
         return True
 
     def moved(self, length):
-        """Weights (cols, values) of each class after this part of the step, and what it adds to the intercepts."""
+        """Weights (cols, values) of each class after this part of the step, and the change of the intercepts."""
         step = length * self._descent.step
         new = self._weights + step
         weights = []
@@ -96,8 +96,8 @@ class Quadratic:
         return weights, step[self._start[1:] - 1]
 
     def balance(self, missing, share):
-        """The step on the intercepts alone that gives the classes what they miss of their shares."""
-        from scipy.sparse.linalg import LinearOperator, cg  # 80 ms that `import sl1max` need not take
+        """Step in the intercepts that corrects the shares of the classes."""
+        from scipy.sparse.linalg import LinearOperator, cg  # imported here, since it would add 80 ms to `import sl1max`
 
         shape = len(share), len(share)
 
@@ -110,5 +110,5 @@ class Quadratic:
 
 
 def cumulate(sizes):
-    """Where parts of these sizes begin, and the last ends."""
+    """Offsets of parts of these sizes, and the end of the last."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

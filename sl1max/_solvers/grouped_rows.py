@@ -1,13 +1,13 @@
-"""One class on merged rows.
+"""Training of one class on merged rows.
 
-Rows that hold the same of the features with a weight have the same probability, if they count the same and have no
-offsets. So a class is trained on its working set's features and on groups of rows that are alike in these, each one
-row that counts as many: the same problem, not an approximation. For a rare class they are few: the rows that hold
-none of its features are one group. What is outside the working set is priced on all rows, and the certificate is that
-of the whole problem.
+Rows that are identical in the features with a nonzero weight have the same probability, if they have equal weights and
+no offsets. A class is therefore trained on groups of rows that are identical in its working set, each group being one
+weighted row. This is the same problem, not an approximation. A rare class has few groups: all rows without any of its
+features are one group. Gradients of features outside the working set are computed on all rows, and the certificate is
+that of the whole problem.
 
-A class whose working set splits the rows into too many groups is handed on to the solver of the whole problem, with
-its weights.
+If the working set divides the rows into too many groups, the solver of the whole problem continues from the current
+weights.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ import numpy as np
 from sl1max._core._partition import Partition
 from sl1max._core._solver import Columns, Problem, Solver
 
-# Groups, of the rows: with more the problem is solved as a whole. Conditional classes of 45, 150, 299 and 777 of the
-# 938,455 examples of SuperTags took 2.8, 3.9, 4.8 and 4.0 s as a whole from the start, 0.7, 2.1, 4.6 and 4.2 with 0.3,
-# 0.7, 2.2, 3.2 and 4.2 with 0.6, and 0.9, 1.9, 3.3 and 3.8 without a limit.
+# Largest number of groups, as a share of the rows. Conditional classes of 45, 150, 299 and 777 of the 938,455 examples
+# of SuperTags took 2.8, 3.9, 4.8 and 4.0 s on all rows from the start; 0.7, 2.1, 4.6 and 4.2 s with a limit of 0.3;
+# 0.7, 2.2, 3.2 and 4.2 s with 0.6; and 0.9, 1.9, 3.3 and 3.8 s without a limit.
 LARGEST_SHARE = 0.6
-# Examples of a class that has a Z for each: with more it is solved as a whole from the start. Classes of 2,029, 3,025,
-# 5,007, 10,287 and 47,002 took 6.8, 16.3, 15.7, 5.1 and 34 s on groups first, 7.8, 14.1, 7.2, 4.0 and 26 s without.
-# Under one Z both ways take about the same.
+# Largest number of examples of a conditional class that starts with groups. Classes of 2,029, 3,025, 5,007, 10,287 and
+# 47,002 examples took 6.8, 16.3, 15.7, 5.1 and 34 s on groups first, and 7.8, 14.1, 7.2, 4.0 and 26 s on all rows. With
+# one normaliser both take about the same time.
 MOST_EXAMPLES = 3000
 MANY_GROUPS = 0.3  # of the rows
-MAX_ROUNDS = 1000  # on one set of groups
-LEAST_ROOM = 100  # violators that a working set takes in, if there are as many
-FIRST_SHARE = 0.01  # of the rows, about: what the violators of the first round may touch; four times that in the next
+MAX_ROUNDS = 1000  # rounds on one set of groups
+LEAST_ROOM = 100  # minimum number of violators added to a working set, if there are as many
+FIRST_SHARE = 0.01  # share of the rows that new violators may touch in the first round; then four times as many
 
 
 class MergedSolver:
-    """A problem of one block, solved on groups of rows; the face of `_core.Solver`.
+    """Solver of one block on groups of rows, with the interface of `_core.Solver`.
 
     Parameters
     ----------
     columns : Columns
-        With an index of rows.
+        Columns with an index of rows.
     emp_mean, beta : ndarray of shape (n_features,)
         beta is positive, or infinite for what is left out.
     rows, target : ndarray
-        Examples with a target of their own, and what it is.
+        Examples with individual targets, and the targets.
     common_target, mass : float
         Target of all other examples; the mass of every example.
     pooled, intercept : bool
-        One Z, or one per example with a reference cell.
+        One Z, or one per example with a reference class.
     tol : float
     whole : callable
         Makes the solver of the whole problem, given a warm start.
@@ -79,7 +79,7 @@ class MergedSolver:
         self.dual_gap = np.inf
 
     def _flat_flow(self):
-        """Probability mass of every row while all weights are zero."""
+        """Probability mass of every row with zero weights."""
         n_rows = self._columns.n_rows
         if self._pooled:
             return 1 / n_rows
@@ -87,7 +87,7 @@ class MergedSolver:
             return 0.5 * self._mass
         return (self._target.sum() + self._common_target * (n_rows - len(self._rows))) * self._mass / n_rows
 
-    # The face of a solver
+    # Interface of a solver
 
     objective = property(lambda self: self._inner.objective)
     objective_zero = property(lambda self: self._inner.objective_zero)
@@ -101,7 +101,7 @@ class MergedSolver:
         return self._solver
 
     def run(self, n, stop=None) -> str:
-        """Go on for at most n rounds; returns "converged", "running", "stalled" or "interrupted"."""
+        """Run at most n rounds; return "converged", "running", "stalled" or "interrupted"."""
         for _ in range(n):
             if not self._is_whole:
                 self._choose_work()
@@ -125,7 +125,7 @@ class MergedSolver:
         return self._inner.intercept()
 
     def expectations(self):
-        """Brings Z up to the weights."""
+        """Update Z to the weights."""
         return self._inner.expectations()
 
     # Rounds
@@ -138,23 +138,23 @@ class MergedSolver:
         return status
 
     def _violations(self):
-        """By how much each price exceeds its penalty."""
+        """Excess of the absolute gradient of each feature over its penalty."""
         return np.maximum(np.abs(self._gradient) - self._beta, 0)
 
     def _violators(self, weighted):
-        """The worst violators without a weight, no more than may be taken in at once."""
+        """Select the largest violators without a weight, up to the limit."""
         excess = self._violations()
         excess[weighted] = 0
         violators = np.flatnonzero(excess)
         urgency = excess[violators] / self._columns.rms[violators]
         violators = violators[np.argsort(-urgency, kind="stable")[: max(2 * len(weighted), LEAST_ROOM)]]
-        # Rare features first: often they leave nothing for the frequent ones to explain.
+        # Rare features first: frequent ones often need no weight after them.
         n_touched = np.cumsum(self._columns.sizes[violators])
         room = FIRST_SHARE * self._columns.n_rows * 4.0 ** min(self.n_iter, 20)
         return violators[: max(np.searchsorted(n_touched, room), 10)]
 
     def _choose_work(self):
-        """The support and the worst violators; and groups of rows that are alike in them, or the whole problem."""
+        """Choose the working set and group the rows, or switch to the whole problem."""
         weighted = self._work[:0] if self._solver is None else np.unique(self.coefficients()[1])
         work = np.union1d(weighted, self._violators(weighted)).astype(np.int64)
         start = None if self._solver is None else (*self.coefficients(), self.intercept())
@@ -173,7 +173,7 @@ class MergedSolver:
         return self._solver.tol <= 0.3 * self.tol
 
     def _merge(self, start=None):
-        """A solver of the groups, at the given weights."""
+        """Make the solver of the groups, at the given weights."""
         sizes = self._groups.sizes()
         share = sizes if self._pooled else 1
         target = np.full(len(sizes), self._common_target) * share
@@ -194,13 +194,13 @@ class MergedSolver:
         self._solver = Solver(problem, tol=self._inner_tol(), warm_start=start, tight=False)
 
     def _inner_tol(self):
-        """What the next working set is solved to: a part of what is missing."""
+        """Tolerance of the next working set: a part of the remaining gap."""
         if self._solver is None:
             return 0.03
         return max(0.3 * self.tol, min(0.1 * self.dual_gap / abs(self.objective_zero), 0.03))
 
     def _price(self):
-        """Prices of all features, and the gap of the whole problem."""
+        """Compute gradients of all features, and the gap of the whole problem."""
         flow = self._solver.certificate_flow()[0]
         self._gradient = self._groups.price(flow) - self._emp_mean
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -208,11 +208,11 @@ class MergedSolver:
         self.dual_gap = self._solver.dual_gap_at(share.max(initial=0.0))
 
     def _are_many(self):
-        """Whether one more round on the groups takes longer than a certificate on all rows."""
+        """Whether another round on the groups takes longer than a certificate on all rows."""
         return self._groups.n_groups > MANY_GROUPS * self._columns.n_rows
 
     def _promises(self, target):
-        """Whether all that is left to gain, about, is a part of the target; so that a tighter gap may meet it."""
+        """Whether the estimated remaining decrease is below the target, so that a tighter gap may meet it."""
         _, cols, lam = self.coefficients()
         excess = self._violations()
         excess[cols] = np.abs(self._gradient[cols] + np.sign(lam) * self._beta[cols])
@@ -222,7 +222,7 @@ class MergedSolver:
         return np.sum(excess[violators] ** 2 / (2 * np.maximum(curvature, np.finfo(float).tiny))) <= 0.1 * target
 
     def _tighten(self, stop):
-        """Whether the solver of the whole problem, which tilts the model along what it violates, proves the gap."""
+        """Whether the solver of the whole problem, with its dual correction, proves the gap."""
         solver = self._whole((*self.coefficients(), self.intercept()))
         if solver.run(0, stop) != "converged":
             return False

@@ -1,23 +1,23 @@
-"""Exclusive classes by the thousands: one class at a time, with one Z per example that all of them share.
+"""Thousands of exclusive classes: one class at a time, with one shared normaliser Z per example.
 
     minimise  sum_i u_i ln Z_i  -  sum_c (lam_c . p~_c + b_c p~_c)  +  sum_cj beta_cj |lam_cj|,
     Z_i = sum_c exp(b_c + lam_c . x_i)
 
-ln Z is kept, one number per example, and the weights, which are sparse; nothing is as large as classes x examples or
-classes x features. A pass prices every class, a panel of them side by side (`sl1max._core._panel`), which proves a
-duality gap. Then it makes the objective fall.
+Only ln Z, one number per example, and the sparse weights are stored; no array has the size classes x examples or
+classes x features. A pass computes the gradients of every class, several classes at a time (`sl1max._core._panel`), and
+the duality gap. Then it decreases the objective in two ways.
 
-Visits: while the other classes keep their weights, class c has the problem of one block of the core, with a reference
-cell and offsets -ln(Z_i - exp a_ic). It is solved on its weights and the violators alone, on the rows that hold one of
-these. All other rows have the score b_c, and one row stands for them. A class that touches few rows is never looked at
-elsewhere: a change of e^b, the same for all other Z, is kept as one number until somebody needs these.
+Class subproblems (`Visit`): with the weights of the other classes fixed, class c is a problem of one block with a
+reference class and offsets -ln(Z_i - exp a_ic). It is solved for its weights and violators on the rows that contain one
+of these features. All other rows have the score b_c and are represented by one row. For a class that touches few rows,
+the change of e^b, the same for all other Z, is stored as one number until these Z are needed.
 
-Steps: classes that compete for the same rows hold each other back: one after the other, each at its optimum, they creep
-(of the violation 0.9 is left after a pass over a thirty-second of SuperTags). So visits are where it begins; then
-Newton steps are made on the weights and violators of all classes at once (see there), each followed by visits to
-classes that are still far off, and by steps on all intercepts: the sums of the classes weigh most in the gap. Steps
-alone do not do either: from where visits without frequent features end, they left an eighth of SuperTags at an
-objective of 1.37 after eight passes, beside an optimum of 1.17.
+Newton steps: solving one class after the other converges slowly for classes that compete for the same rows (on 1/32 of
+SuperTags 0.9 of the violation is left after a pass). Training therefore starts with class subproblems and continues
+with Newton steps in the weights and violators of all classes (`sl1max._solvers.coupled_quadratic`). Each is followed by
+the subproblems of classes that are still far from their optimum, and by steps in all intercepts, since the sums of the
+classes contribute most to the gap. Newton steps alone are not sufficient: after subproblems without frequent features,
+they reached an objective of 1.37 on 1/8 of SuperTags after eight passes, with an optimum of 1.17.
 """
 
 from __future__ import annotations
@@ -35,42 +35,43 @@ from sl1max._data.moments import weigh
 from sl1max._solvers.coupled_quadratic import Quadratic
 from sl1max._utils.threads import map_threads
 
-LIGHT_SHARE = 0.1  # of the rows: a class whose features touch fewer is never looked at elsewhere
-NOTABLE = 1e-3  # a probability that the coupling of classes takes notice of; in no other row may a light class have it
+LIGHT_SHARE = 0.1  # share of the rows; a class whose features touch fewer rows is computed only there
+NOTABLE = 1e-3  # least probability of a pair in the coupled model; a light class has less in all rows not its own
 FAR = 300.0  # a log of Z beyond which no class is light, since exp would overflow
-LEAST_ROOM = 100  # violators that a visit takes in, if there are as many; and ten times the root of the examples
-FIRST_ROWS = 30_000  # that the violators of a first visit may touch; four times as many in the next pass
-ROWS_PER_EXAMPLE = 20  # or so many for each example of the class
-MAX_ROUNDS = 10  # of the solver in one visit
-EARLY = 3.0  # a violation beyond which it does not matter how large it is
-BATCH = 2  # classes that are visited at once if there are threads for them
-SIDE_BY_SIDE = 4  # panels of classes that are priced at once
-FIRST_PASSES = 1  # of visits alone
-FAR_OFF = 0.3  # a violation that makes a class be visited after a step
-MOST_VISITS = 0.1  # share of the classes, the worst ones, that are
-WORST = 0.03  # that are anyway, unless they violate little
-PRECISION = 0.05  # of a step, against the violation
-HALVINGS = 5  # of a step that are tried
-BALANCES = 2  # steps on all intercepts
-NEAR = 0.5  # a log of what a class should have over what it has, up to which Newton's step is the better one
-WILD = 3.0  # times as much as a class should have, or had: what a step may give it at most
+LEAST_ROOM = 100  # violators added in a subproblem, if there are as many; plus ten times the root of its examples
+FIRST_ROWS = 30_000  # rows that the violators of a first subproblem may touch; four times as many in the next pass
+ROWS_PER_EXAMPLE = 20  # or this many per example of the class
+MAX_ROUNDS = 10  # rounds of the solver in one subproblem
+EARLY = 3.0  # violations are capped at this value
+BATCH = 2  # classes solved at the same time, if there are threads
+SIDE_BY_SIDE = 4  # panels of classes processed at the same time
+FIRST_PASSES = 1  # passes with class subproblems only
+FAR_OFF = 0.3  # violation from which on a class is solved again after a step
+MOST_VISITS = 0.1  # largest share of the classes that are solved again, the worst ones
+WORST = 0.03  # share that is solved again anyway, unless the violation is small
+PRECISION = 0.05  # accuracy of a step, relative to the violation
+HALVINGS = 5  # step lengths that are tried
+BALANCES = 2  # steps in all intercepts
+NEAR = 0.5  # log of target share over current share up to which Newton's step is used
+WILD = 3.0  # largest factor by which a step may exceed the target or previous share of a class
 TINY = np.finfo(float).tiny
-MOST = 1 - 1e-15  # a probability that leaves something for the other classes
+MOST = 1 - 1e-15  # largest probability, below one
 NONE = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTasks:
-    """What is known of each class, asked for one at a time.
+    """Data of each class, computed on request.
 
     Attributes
     ----------
     prior : ndarray of shape (n_classes,)
         p~(c).
     emp_mean, beta : callable
-        Arrays (n_features,) of a class, or of some columns of it. beta is positive, or infinite for what is left out.
+        Arrays (n_features,) of a class, or of some columns. beta is positive, or infinite for features that are left
+        out.
     examples : callable
-        The examples of a class, ascending, and its share of each.
+        Examples of a class, ascending, and its share of each.
     """
 
     prior: np.ndarray
@@ -81,7 +82,7 @@ class ClassTasks:
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """What the certificate and the next pass need of a class.
+    """Results of a class for the certificate and the next pass.
 
     Attributes
     ----------
@@ -90,15 +91,15 @@ class Price:
     ratio : float
         The largest |p[f] - p~[f]| / beta.
     violation : float
-        How far from what the optimum asks of it the worst |q[f] - p~[f]| is, over beta.
+        Largest violation of the optimality conditions, relative to beta.
     penalty, slope : float
         sum beta |lam| and lam . (p[f] - p~[f]).
     least : float
-        Log of the least probability of the class, or less.
+        Lower bound on the log of the smallest probability of the class.
     work : ndarray
-        Features with a weight, and the violators to take in, the most urgent ones; ascending.
+        Features with a weight and the largest violators; ascending.
     weights, beta, gradient, mean : ndarray
-        Of these: lam, beta, q[f] - p~[f] and q[f].
+        lam, beta, q[f] - p~[f] and q[f] of these features.
     """
 
     share: float
@@ -116,12 +117,12 @@ class Price:
 
 
 class ByClassSolver:
-    """Conditional model of many exclusive classes; the face of `_core.Solver`.
+    """Solver of a conditional model of many exclusive classes, with the interface of `_core.Solver`.
 
     Parameters
     ----------
     columns : Columns
-        Sparse ones; an index of rows is made if there is none.
+        Sparse columns; an index of rows is made if there is none.
     tasks : ClassTasks
     mass : ndarray of shape (n_samples,)
         u_i, summing to one.
@@ -133,7 +134,7 @@ class ByClassSolver:
     n_threads : int
         The result does not depend on it.
     begin : callable, optional
-        Called when first run, with the flag to stop; gives what `warm_start` is, or None if it was interrupted.
+        Called in the first run with the stop flag; returns a warm start, or None if interrupted.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class ByClassSolver:
         self._cells = None  # of all classes, as `Quadratic` takes them
         self._share = None  # of each class, when Z was last computed from the weights
         self._was = None  # what it was at the last prices
-        self._wild = None  # whether the last step that was tried took a class too far
+        self._wild = None  # whether the last tried step exceeded the limit for a class
         self.objective_zero = float(-(prior @ np.log(prior)) if intercept else np.log(n_classes))
         self.objective = self.objective_zero
         self.dual_gap = np.inf
@@ -186,10 +187,10 @@ class ByClassSolver:
             self.b = np.array(intercept, float)
         self._refresh(None)
 
-    # The face of a solver
+    # Interface of a solver
 
     def run(self, n, stop=None) -> str:
-        """Go on for at most n passes; returns "converged", "running", "stalled" or "interrupted"."""
+        """Run at most n passes; return "converged", "running", "stalled" or "interrupted"."""
         if self._begin is not None and not self._start(stop):
             return "interrupted"
         for k in range(n + 1):
@@ -207,7 +208,7 @@ class ByClassSolver:
         return "running"
 
     def _start(self, stop):
-        """Take the weights to begin with, and give the classes about their sums; False if that was interrupted."""
+        """Set the start weights and approximate class sums; False if interrupted."""
         found = self._begin(stop)
         if found is None:
             return False
@@ -235,21 +236,21 @@ class ByClassSolver:
     # Z
 
     def settle(self):
-        """Bring what light classes have added to all Z into them."""
+        """Apply the accumulated changes of light classes to all Z."""
         if self.pending:
             self.log_zs += np.log1p(self.pending * np.exp(-self.log_zs))
             self.pending = 0.0
             self._reciprocals = None
 
     def reciprocals(self) -> Reciprocals:
-        """Those of Z as they were when a class last moved that is not light."""
+        """Reciprocals of Z at the last change of a class that is not light."""
         if self._reciprocals is None:
             self.settle()
             self._reciprocals = Reciprocals(self.mass, self.log_zs)
         return self._reciprocals
 
     def log_z_at(self, rows):
-        """ln Z of some rows."""
+        """Return ln Z of some rows."""
         log_z = self.log_zs[rows]
         return np.log(np.exp(log_z) + self.pending) if self.pending else log_z
 
@@ -259,7 +260,7 @@ class ByClassSolver:
         self._reciprocals = None
 
     def is_light(self, c, n_touched):
-        """Whether class c, whose features touch so many rows, matters in few."""
+        """Whether class c, whose features touch so many rows, has a notable probability in few rows."""
         z = self.reciprocals()
         return (
             n_touched <= LIGHT_SHARE * len(self.mass)
@@ -278,7 +279,7 @@ class ByClassSolver:
         scores[rows] = 0.0
         return score
 
-    # Visits and steps
+    # Class subproblems and steps
 
     def _improve(self, stop):
         """Visits at first, then steps; False if that was interrupted."""
@@ -400,7 +401,7 @@ class ByClassSolver:
         return True
 
     def _for_all(self, look, enter, stop):
-        """Enter what a look at each panel gives, in their order; False if that was interrupted."""
+        """Process the panels and enter the results in order; False if interrupted."""
         for batch in batches(self._panels, SIDE_BY_SIDE):
             if stop is not None and stop[0]:
                 return False
@@ -409,13 +410,13 @@ class ByClassSolver:
         return True
 
     def _map(self, function, values):
-        """The results in order, by threads if there are some."""
+        """Map a function in threads, with results in order."""
         return map_threads(function, values, min(self._n_threads, SIDE_BY_SIDE))
 
-    # Prices and the certificate
+    # Gradients and the certificate
 
     def _price_all(self, stop):
-        """Prices of all classes and the duality gap; False if that was interrupted."""
+        """Compute the gradients of all classes and the duality gap; False if interrupted."""
         ledger = Ledger(self)
         if not self._for_all(ledger.price, ledger.enter_prices, stop):
             return False
@@ -429,9 +430,9 @@ class ByClassSolver:
     def _certify(self, ledger):
         """The duality gap.
 
-        Classes with more than their share give of every cell in proportion; what a row has to give goes to those with
-        less in proportion to what they miss. So rows and classes have their sums; then p~ is mixed in, as by
-        `Mixture`.
+        Classes with more than their share transfer probability in proportion to their cells. In every row it is
+        assigned to the classes with less, in proportion to what they miss. Rows and classes then have the right sums;
+        finally p~ is mixed in by `Mixture`.
         """
         tasks, prices = self.tasks, ledger.prices
         penalty = sum(price.penalty for price in prices)
@@ -467,10 +468,10 @@ class ByClassSolver:
 
 
 class Mixture:
-    """KL((1 - t) p + t p~ || q) less (1 - t) KL(p || q), where p is q after classes have given and taken.
+    """KL((1 - t) p + t p~ || q) minus (1 - t) KL(p || q), where p is q with corrected class sums.
 
-    Only cells with a label differ: with s = (1 - t) p / q, all others have q s ln s, of which (1 - t) KL(p || q) is all
-    but (1 - t) ln (1 - t). It is at most t KL(p~ || q), which for small t is many times too much.
+    Only pairs with a label differ: with s = (1 - t) p / q, all others contribute q s ln s, which is (1 - t) KL(p || q)
+    up to (1 - t) ln (1 - t). The upper bound t KL(p~ || q) would be far too large for small t.
     """
 
     def __init__(self, owner: ByClassSolver, ledger: Ledger, missed):
@@ -494,7 +495,7 @@ class Mixture:
         return float(rest * log_rest + weigh(change, self._mass))
 
     def largest_share(self, penalty, limit):
-        """About the largest t, below a half, that keeps a limit on the gap: of slackness it takes t of the penalty."""
+        """Approximate largest t below one half that keeps the gap below a limit."""
         t = 0.5
         while self.divergence(t) + t * penalty > limit and t > 1e-9:
             t *= 0.8
@@ -513,7 +514,7 @@ class Reciprocals:
 
 
 class Ledger:
-    """What the classes add up to in every row, and their prices, entered panel by panel."""
+    """Sums of the classes in every row, and their gradients, accumulated panel by panel."""
 
     def __init__(self, owner: ByClassSolver):
         self._owner = owner
@@ -523,7 +524,7 @@ class Ledger:
         self.total = np.zeros(n_rows)  # sum of the probabilities of every row: one, but for rounding
         self.given = np.zeros(n_rows)  # what every row has to give away
         self.share, self.taken = np.zeros(n_classes), np.zeros(n_classes)
-        self._notable = NOTABLE if owner.n_iter >= FIRST_PASSES else np.inf  # visits need no cells
+        self._notable = NOTABLE if owner.n_iter >= FIRST_PASSES else np.inf  # class subproblems need no pairs
         self.prices = [None] * n_classes
         self.cells = [None] * n_classes
         self.own = [None] * n_classes  # ln q of each class in its own examples
@@ -533,7 +534,7 @@ class Ledger:
         return Panel(owner.columns, [owner.weights[c] for c in classes], owner.b[classes])
 
     def add_up(self, classes):
-        """The sums of some classes; returns what `enter` takes."""
+        """Compute the sums of some classes, for `enter`."""
         return classes, *self._panel(classes).add_up(*self._z)
 
     def enter(self, classes, total, share):
@@ -542,7 +543,7 @@ class Ledger:
         self.share[classes] = share
 
     def price(self, classes):
-        """Price some classes; returns what `enter_prices` takes."""
+        """Compute the gradients of some classes, for `enter_prices`."""
         panel = self._panel(classes)
         total, share, least, means, cells = panel.price(*self._z, self._notable)
         with np.errstate(divide="ignore"):
@@ -552,7 +553,7 @@ class Ledger:
         return classes, total, share, prices, split_cells(*cells, len(classes)), own
 
     def enter_prices(self, classes, total, share, prices, cells, own):
-        """Add up some classes and note their prices."""
+        """Add the sums of some classes and store their gradients."""
         self.enter(classes, total, share)
         for c, (price, taken), held, log_q in zip(classes, prices, cells, own, strict=True):
             self.prices[c], self.taken[c], self.cells[c], self.own[c] = price, taken, held, log_q
@@ -563,7 +564,7 @@ class Ledger:
         return panel.scores(slot, rows) - self._owner.log_zs[rows]
 
     def give(self, classes):
-        """What some classes give away in every row, for `enter_given`."""
+        """Probability that some classes transfer in every row, for `enter_given`."""
         taken = self.taken[classes]
         return (self._panel(classes).add_up(*self._z, taken)[0] if taken.any() else 0.0,)
 
@@ -571,7 +572,7 @@ class Ledger:
         self.given += given
 
     def _price(self, c, mean, share, least):
-        """The price, and the part of its probability that the class has to give away."""
+        """Compute the `Price` of a class, and the share of its probability to transfer."""
         owner = self._owner
         cols, values = owner.weights[c]
         missing = owner.tasks.prior[c] - share if owner.has_intercept else 0.0
@@ -604,7 +605,7 @@ class Ledger:
         return price, taken
 
     def _violators(self, excess, c):
-        """Features without a weight whose prices exceed their penalties: the most urgent ones."""
+        """Select the features without a weight whose gradients exceed their penalties the most."""
         found = np.flatnonzero(excess)
         n_weights, n_examples = len(self._owner.weights[c][0]), len(self._owner.tasks.examples(c)[0])
         room = max(2 * n_weights, LEAST_ROOM + int(10 * np.sqrt(n_examples)))
@@ -615,7 +616,8 @@ class Ledger:
 
 
 class Visit:
-    """A class with a working set: the rows that it touches, their scores and Z, and what the other rows add up to."""
+    """Subproblem of a class: its working set, the rows that it touches with scores and Z, and sums of the other
+    rows."""
 
     def __init__(self, owner: ByClassSolver, c, work):
         self._owner = owner
@@ -629,7 +631,7 @@ class Visit:
         self._look()
 
     def _look(self):
-        """Take Z as they are now."""
+        """Read the current Z."""
         owner = self._owner
         self._light = owner.is_light(self._c, len(self._rows))
         self._log_z = owner.log_z_at(self._rows)
@@ -644,7 +646,7 @@ class Visit:
         return common * max(z.first - flow.sum(), 0.0), common**2 * max(z.second - weigh(flow, inv_z), 0.0)
 
     def _sum_others(self):
-        """The same, row by row."""
+        """The same sums, row by row."""
         owner = self._owner
         others = np.ones(len(owner.mass), bool)
         others[self._rows] = False
@@ -654,7 +656,7 @@ class Visit:
         return flow.sum(), weigh(flow, self._other_prob)
 
     def solve(self, precision, stop):
-        """Weights near the optimum of the class, intercept last; None if that was interrupted."""
+        """Solve the subproblem; return the weights with the intercept last, or None if interrupted."""
         solver = self._solver()
         loss = solver.objective_zero * self._owner.objective / self._owner.objective_zero  # about that of the class
         for _ in range(MAX_ROUNDS):
@@ -666,16 +668,15 @@ class Visit:
         return solver.weights[0]
 
     def take(self, new):
-        """Move to new weights, unless other classes that have moved meanwhile make that worse."""
+        """Accept new weights, unless the objective increases because other classes have changed meanwhile."""
         self._look()
         slots = np.flatnonzero(new[:-1])
         b = new[-1] if self._owner.has_intercept else 0.0
         self.move(self._work[slots].astype(np.int32), new[slots], b, only_if_better=True)
 
     def _solver(self):
-        """The core's solver of the class on its rows, and on one more for all others.
-
-        That has the mass and the offset that give it their probability and their curvature.
+        """Make the compiled solver of the class on its rows and one row for all others, whose mass and offset reproduce
+        their probability and curvature.
         """
         owner, rows, tasks = self._owner, self._rows, self._owner.tasks
         first, second = self._rest
@@ -703,7 +704,7 @@ class Visit:
         return Solver(problem, tol=1e-12, warm_start=start, objective_zero=scale, tight=False)
 
     def move(self, cols, values, b, only_if_better=False):
-        """Give the class other weights, on columns of the working set."""
+        """Set the weights of the class on columns of the working set."""
         owner, c, rows = self._owner, self._c, self._rows
         change = owner.scores_at(cols, values, b, rows) - self._score
         z_change = np.log1p(self._prob * np.expm1(change))
@@ -721,7 +722,7 @@ class Visit:
             owner.shift(self._others, np.log1p(self._other_prob * np.expm1(rise)))
 
     def _objective_change(self, cols, values, rise, z_change):
-        """Exact for the rows that the class touches; for the others to second order."""
+        """Change of the objective: exact for the rows of the class, to second order for the others."""
         owner, tasks = self._owner, self._owner.tasks
 
         def linear_and_penalty(cols, values):
@@ -743,5 +744,5 @@ def split_cells(rows, slots, prob, n_classes):
 
 
 def batches(values, size):
-    """So many at a time."""
+    """Split into batches of this size."""
     return [values[k : k + size] for k in range(0, len(values), size)]
