@@ -616,8 +616,7 @@ class Ledger:
 
 
 class Visit:
-    """Subproblem of a class: its working set, the rows that it touches with scores and Z, and sums of the other
-    rows."""
+    """Subproblem of a class: working set, touched rows with scores and Z, sums of the other rows."""
 
     def __init__(self, owner: ByClassSolver, c, work):
         self._owner = owner
@@ -675,8 +674,9 @@ class Visit:
         self.move(self._work[slots].astype(np.int32), new[slots], b, only_if_better=True)
 
     def _solver(self):
-        """Make the compiled solver of the class on its rows and one row for all others, whose mass and offset reproduce
-        their probability and curvature.
+        """Make the compiled solver of the class on its rows and one row for all others.
+
+        The mass and the offset of that row reproduce the probability and the curvature of the others.
         """
         owner, rows, tasks = self._owner, self._rows, self._owner.tasks
         first, second = self._rest
