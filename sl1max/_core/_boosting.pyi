@@ -2,13 +2,13 @@ import numpy as np
 
 from sl1max._core._solver import Columns
 
-def weigh_idle(columns: Columns, mass: np.ndarray) -> np.ndarray: ...
+def weigh_inactive(columns: Columns, mass: np.ndarray) -> np.ndarray: ...
 
 class Booster:
     def __init__(
         self,
         columns: Columns,
-        idle: np.ndarray,
+        inactive: np.ndarray,
         signed_mass: np.ndarray,
         *,
         exponential: bool = False,

@@ -14,11 +14,11 @@ of Reuters' training stories, 26.96 % of the others had a wrong top class, and t
 
 A round costs what its feature's rows hold, not what X holds. W+ and W- of every feature are kept: a step changes the
 weights of the feature's rows, and the differences are added to the sums of all features that these rows hold.
-Most rows of a rare class hold none of the features chosen so far. They are idle: their score is b, they have one
+Most rows of a rare class hold none of the features chosen so far. They are inactive: their score is b, they have one
 weight in common but for their mass, and their part in W+ and W- is that weight times a sum of masses. So the constant
-feature's step, which is taken often, need only look at the rows that are awake, and these lie together in memory, in
+feature's step, which is taken often, need only look at the rows that are active, and these lie together in memory, in
 copies (of 1.0 million nonzeros scattered over 17 million it took 15 ms, and takes 2). Once they hold half of X,
-all rows wake, where they are.
+all rows become active, without copies.
 
 Rounding decides nothing. The sums choose a feature, but its step is from a fresh walk of its column; if that promises
 less than the sums did, they are put right and choose again. They are taken anew by each step of the constant feature,
@@ -46,7 +46,7 @@ STATUS = {RUNNING: "running", STALLED: "stalled", INTERRUPTED: "interrupted"}
 
 cdef enum:
     BLOCK = 64          # features that are passed over together
-    WHOLE_FROM = 2      # all rows wake when one in so many, or of their nonzeros, would be awake
+    WHOLE_FROM = 2      # all rows become active if one in so many, or of their nonzeros, would be
     MOST_ROUNDS = 1 << 20   # of one call, since it takes the room for their steps beforehand
     AHEAD = 12          # rows that are asked for before they are needed
 
@@ -57,7 +57,7 @@ cdef double TRUSTED = 1 - 1e-6          # share of the gain by the sums that a f
 cdef double FALL = 1e-3                 # of the greatest gain, after which the sums are taken anew
 
 
-def weigh_idle(Columns columns, const double[::1] mass):
+def weigh_inactive(Columns columns, const double[::1] mass):
     """W+ and W- of every feature, and of a constant one, if all examples are outside the class and weigh their mass."""
     cdef double[:, ::1] sums = np.zeros((2, columns.view.n_cols + 1))
     cdef pair_t pair
@@ -81,8 +81,8 @@ cdef class Booster:
     ----------
     columns : Columns
         Without an index of rows all sums are taken anew in every round.
-    idle : float64 array of shape (2, n_cols + 1)
-        `weigh_idle` of the columns and the absolute values of `signed_mass`.
+    inactive : float64 array of shape (2, n_cols + 1)
+        `weigh_inactive` of the columns and the absolute values of `signed_mass`.
     signed_mass : float64 array of shape (n_samples,)
         y_i u_i: positive for examples of the class, negative for the others; absolute values sum to one.
     exponential : bool
@@ -93,7 +93,7 @@ cdef class Booster:
         What is added to W+ and W-, where an example counts u_i.
     """
     cdef columns_t X
-    cdef columns_t near             # the rows that are awake, by their place
+    cdef columns_t near             # the rows that are active, by their place
     cdef ptr_t n_coords
     cdef state_t state              # lam; by place the score, and for flow the signed weight
     cdef const double* mass         # signed, by place
@@ -101,14 +101,14 @@ cdef class Booster:
     cdef choice_t last
     cdef double smoothing
     cdef double* shrink             # 1 / extent
-    cdef double* raised             # (n_cols + 1,) W+ of the rows that are awake
+    cdef double* raised             # (n_cols + 1,) W+ of the rows that are active
     cdef double* lowered            # the same of W-
-    cdef double* idle_raised        # (n_cols + 1,) W+ of the idle rows, over their common weight
-    cdef double* idle_lowered
+    cdef double* inactive_raised        # (n_cols + 1,) W+ of the inactive rows, over their common weight
+    cdef double* inactive_lowered
     cdef double* growth             # scratch: of the weights of a column's rows
     cdef idx_t* places              # scratch: of a column's rows
-    cdef idx_t* place               # (n_rows,) of a row, counted from one; 0 if it is idle
-    # Copies of the rows that are awake. When there is no room for more, all are, and none is needed.
+    cdef idx_t* place               # (n_rows,) of a row, counted from one; 0 if it is inactive
+    # Copies of the active rows. If there is no room for more, all rows become active without copies.
     cdef double* near_mass
     cdef ptr_t* near_start
     cdef idx_t* near_cols
@@ -116,8 +116,8 @@ cdef class Booster:
     cdef ptr_t n_rows_room, nnz_room
     cdef double* whole_score
     cdef double* whole_flow
-    cdef bint whole                 # all rows are awake, where they are
-    cdef double idle_weight
+    cdef bint whole                 # all rows are active, without copies
+    cdef double inactive_weight
     cdef bint fresh                 # the sums have not been changed since they were taken
     cdef double fresh_gain          # the greatest gain then
     cdef bint exponential, indexed
@@ -126,7 +126,7 @@ cdef class Booster:
     cdef ExclusiveLock lock
     cdef object owned, stop, pending
 
-    def __init__(self, Columns columns, idle, const double[::1] signed_mass, *, bint exponential=False,
+    def __init__(self, Columns columns, inactive, const double[::1] signed_mass, *, bint exponential=False,
                  bint intercept=True, double smoothing=0.0):
         self.lock = ExclusiveLock("this Booster is at work in another thread")
         self.owned = (columns, signed_mass)
@@ -138,13 +138,13 @@ cdef class Booster:
         self.smoothing = smoothing
         self.coords, self.deltas, self.arrays = [], [], {}
         self.last.coord = -1
-        self._allocate_sums(columns.extent, idle)
+        self._allocate_sums(columns.extent, inactive)
         self._allocate_rows(columns.nnz)
         self.state.poll = poll_owner
         self.state.owner = <void*> self
-        self.idle_weight = margin_weight(0.0, exponential)
+        self.inactive_weight = margin_weight(0.0, exponential)
         with nogil:
-            self.wake_class()
+            self.activate_class()
             self.take_sums()
             self.state.objective = self.state.objective_zero = self.loss()
 
@@ -158,15 +158,15 @@ cdef class Booster:
         self.arrays[name] = view
         return &view[0]
 
-    def _allocate_sums(self, extent, idle):
+    def _allocate_sums(self, extent, inactive):
         cdef ptr_t n = self.X.n_cols + 1
         usable = extent > LEAST_EXTENT
         self.shrink = self._doubles("shrink", np.divide(1.0, extent, out=np.zeros(n), where=usable))
         self.state.lam = self._doubles("lam", np.zeros(n))
         self.raised = self._doubles("raised", np.zeros(n))
         self.lowered = self._doubles("lowered", np.zeros(n))
-        self.idle_raised = self._doubles("idle_raised", np.array(idle[0]))
-        self.idle_lowered = self._doubles("idle_lowered", np.array(idle[1]))
+        self.inactive_raised = self._doubles("inactive_raised", np.array(inactive[0]))
+        self.inactive_lowered = self._doubles("inactive_lowered", np.array(inactive[1]))
 
     def _allocate_rows(self, nnz):
         """What is never written to takes no memory."""
@@ -203,7 +203,7 @@ cdef class Booster:
     cdef double loss(self) noexcept nogil:
         """sum_i u_i loss(y_i score_i)"""
         cdef ptr_t n = self.X.n_cols, k
-        cdef double total = self.idle_lowered[n] * margin_loss(-self.state.lam[n], self.exponential), score
+        cdef double total = self.inactive_lowered[n] * margin_loss(-self.state.lam[n], self.exponential), score
         for k in range(self.near.n_rows):
             score = self.state.score[k]
             total += fabs(self.mass[k]) * margin_loss(score if self.mass[k] > 0.0 else -score, self.exponential)
@@ -212,35 +212,35 @@ cdef class Booster:
     # Rows
 
     cdef double weight_at_start(self, double mass) noexcept nogil:
-        """The signed weight of a row that wakes: its score is b."""
+        """Signed weight of a row that becomes active: its score is b."""
         cdef double b = self.state.lam[self.X.n_cols]
         return mass * margin_weight(b if mass > 0.0 else -b, self.exponential)
 
-    cdef void wake_class(self) noexcept nogil:
+    cdef void activate_class(self) noexcept nogil:
         """The rows of the class; all rows, if they have no index."""
         cdef ptr_t i
         for i in range(self.X.n_rows):
             if not self.whole and (self.signed_mass[i] > 0.0 or not self.indexed):
-                self.wake(i)
+                self.activate(i)
 
-    cdef void wake_column(self, ptr_t j) noexcept nogil:
-        """Nothing of a feature that is stepped on is idle, but of the constant one."""
+    cdef void activate_column(self, ptr_t j) noexcept nogil:
+        """Activate all rows of a feature before its step, except for the constant feature."""
         cdef column_t column
         cdef ptr_t p
         if j < self.X.n_cols and not self.whole:
             column = get_column(&self.X, j)
             for p in range(column.size):
-                self.wake(column.rows[p])
-            self.idle_raised[j] = self.idle_lowered[j] = 0.0
+                self.activate(column.rows[p])
+            self.inactive_raised[j] = self.inactive_lowered[j] = 0.0
 
-    cdef void wake(self, ptr_t i) noexcept nogil:
+    cdef void activate(self, ptr_t i) noexcept nogil:
         cdef ptr_t k = self.near.n_rows, n = self.X.n_cols, size
         cdef double mass = self.signed_mass[i]
         if self.whole or self.place[i] > 0:
             return
         size = self.X.row_start[i + 1] - self.X.row_start[i] if self.indexed else 0
         if not self.indexed or k == self.n_rows_room or self.near_start[k] + size > self.nnz_room:
-            self.wake_all()
+            self.activate_all()
             return
         memcpy(self.near_cols + self.near_start[k], self.X.row_cols + self.X.row_start[i], size * sizeof(idx_t))
         if self.X.row_values != NULL:
@@ -252,11 +252,11 @@ cdef class Booster:
         self.near_mass[k] = mass
         self.state.score[k] = self.state.lam[n]
         self.state.cell_mass[k] = self.weight_at_start(mass)
-        row_axpy_split(&self.near, k, -fabs(mass), self.idle_lowered, self.idle_raised)
-        self.idle_lowered[n] -= fabs(mass)
+        row_axpy_split(&self.near, k, -fabs(mass), self.inactive_lowered, self.inactive_raised)
+        self.inactive_lowered[n] -= fabs(mass)
         self.add_weight(k, fabs(self.state.cell_mass[k]))
 
-    cdef void wake_all(self) noexcept nogil:
+    cdef void activate_all(self) noexcept nogil:
         """All rows, each in the place of its number."""
         cdef ptr_t n = self.X.n_cols, i, k
         for i in range(self.X.n_rows):
@@ -267,12 +267,12 @@ cdef class Booster:
         self.mass = self.signed_mass
         self.near = self.X
         self.whole = True
-        memset(self.idle_lowered, 0, (n + 1) * sizeof(double))
-        memset(self.idle_raised, 0, (n + 1) * sizeof(double))
+        memset(self.inactive_lowered, 0, (n + 1) * sizeof(double))
+        memset(self.inactive_raised, 0, (n + 1) * sizeof(double))
         self.take_sums()
 
     cdef column_t column_by_place(self, ptr_t j) noexcept nogil:
-        """Column j, whose rows are awake; of the constant one those that are."""
+        """Column j, whose rows are active; of the constant feature, its active rows."""
         cdef column_t column = get_column(&self.X, j)
         cdef ptr_t p
         if j == self.X.n_cols:
@@ -329,8 +329,8 @@ cdef class Booster:
     cdef choice_t price(self, ptr_t j) noexcept nogil:
         """The step of feature j, by its sums."""
         cdef double shrink = self.shrink[j]
-        cdef double raised = max(self.raised[j] + self.idle_weight * self.idle_raised[j], 0.0)
-        cdef double lowered = max(self.lowered[j] + self.idle_weight * self.idle_lowered[j], 0.0)
+        cdef double raised = max(self.raised[j] + self.inactive_weight * self.inactive_raised[j], 0.0)
+        cdef double lowered = max(self.lowered[j] + self.inactive_weight * self.inactive_lowered[j], 0.0)
         cdef step_t step = boost_step(raised * shrink, lowered * shrink, self.smoothing)
         cdef choice_t choice
         choice.coord, choice.delta, choice.gain = j, step.delta * shrink, step.gain
@@ -354,16 +354,16 @@ cdef class Booster:
 
     cdef bint may_be_better(self, ptr_t start, ptr_t end, double gain) noexcept nogil:
         """Whether one of some features may have more to gain: at most d^2 / (2 min(W+, W-)), where d = W+ - W-."""
-        cdef double common = self.idle_weight, smoothing = self.smoothing, raised, lowered, bound
+        cdef double common = self.inactive_weight, smoothing = self.smoothing, raised, lowered, bound
         cdef const double* above = self.raised
         cdef const double* below = self.lowered
-        cdef const double* idle_above = self.idle_raised
-        cdef const double* idle_below = self.idle_lowered
+        cdef const double* inactive_above = self.inactive_raised
+        cdef const double* inactive_below = self.inactive_lowered
         cdef const double* shrink = self.shrink
         cdef ptr_t better = 0, j
         for j in range(start, end):
-            raised = (above[j] + common * idle_above[j]) * shrink[j]
-            lowered = (below[j] + common * idle_below[j]) * shrink[j]
+            raised = (above[j] + common * inactive_above[j]) * shrink[j]
+            lowered = (below[j] + common * inactive_below[j]) * shrink[j]
             bound = 2.0 * gain * ((raised if raised < lowered else lowered) + smoothing)
             better |= <ptr_t> ((raised - lowered) * (raised - lowered) > bound)
         return better != 0
@@ -382,7 +382,7 @@ cdef class Booster:
             if believed.coord < 0 or believed.gain < least:
                 believed.coord = -1
                 return believed
-            self.wake_column(believed.coord)
+            self.activate_column(believed.coord)
             self.take_sum(believed.coord)
             found = self.price(believed.coord)
             if found.gain >= TRUSTED * believed.gain:
@@ -393,7 +393,7 @@ cdef class Booster:
         column_boost(column, choice.delta, self.mass, self.state.score, self.state.cell_mass, self.growth,
                      self.exponential)
         self.state.lam[choice.coord] += choice.delta
-        self.idle_weight = margin_weight(-self.state.lam[self.X.n_cols], self.exponential)
+        self.inactive_weight = margin_weight(-self.state.lam[self.X.n_cols], self.exponential)
         self.follow(column)
 
     cdef status_t run_rounds(self, ptr_t n, idx_t* coords_out, double* deltas_out) noexcept nogil:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from sl1max._core._boosting import Booster, weigh_idle
+from sl1max._core._boosting import Booster, weigh_inactive
 from sl1max._data.inputs import Data, check_options, read_data
 from sl1max._data.moments import IN_CLASS, Moments
 from sl1max._data.precision import LARGEST_VALUE
@@ -194,7 +194,7 @@ class Boosting:
         self.smoothing = smoothing / self.moments.mass
         self._mass = data.mass / self.moments.mass
         data.columns.index_rows()
-        self._idle = weigh_idle(data.columns, self._mass)
+        self._idle = weigh_inactive(data.columns, self._mass)
         self._made = {}  # the Steps of each class so far
         self._states = {}  # the Booster of each class, where they are kept
         self._keeps_states = False

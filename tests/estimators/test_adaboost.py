@@ -16,7 +16,7 @@ from strategies import random_X
 
 import sl1max
 from sl1max import AdaBoostClassifier
-from sl1max._core._boosting import Booster, weigh_idle
+from sl1max._core._boosting import Booster, weigh_inactive
 from sl1max._core._solver import Columns
 from sl1max._data.inputs import core_buffers
 from sl1max.datasets import fetch_webkb
@@ -37,7 +37,7 @@ def make_booster(twin, form="rows"):
     binary = form != "dense" and bool((X.data == 1).all())
     columns = Columns(*core_buffers(X, binary), by_rows=form == "rows")
     return Booster(
-        columns, weigh_idle(columns, twin.mass), twin.sign * twin.mass, exponential=twin.exponential,
+        columns, weigh_inactive(columns, twin.mass), twin.sign * twin.mass, exponential=twin.exponential,
         intercept=twin.intercept, smoothing=twin.smoothing,
     )  # fmt: skip
 
@@ -471,7 +471,7 @@ def test_memory_runs_out(monkeypatch):
         patch.setattr("sl1max.estimators._adaboost.Booster", raising(MemoryError("1 GiB")))
         with pytest.raises(FitMemoryError, match=r"class 0 and 2 more \(.*\): lower n_jobs, or train on fewer"):
             AdaBoostClassifier().fit(X, y)
-    monkeypatch.setattr("sl1max.estimators._adaboost.weigh_idle", raising(MemoryError("1 GiB")))
+    monkeypatch.setattr("sl1max.estimators._adaboost.weigh_inactive", raising(MemoryError("1 GiB")))
     with pytest.raises(MemoryError, match=r"not enough memory for the training set \(1 GiB\)"):
         AdaBoostClassifier().fit(X, y)
 
