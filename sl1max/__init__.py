@@ -77,6 +77,7 @@ __version__ = "0.1.0"
 # Imported when asked for.
 _LAZY = {
     "AdaBoostClassifier": "sl1max.estimators._adaboost",
+    "AdditiveClassifier": "sl1max.estimators._additive",
     "AutoClassifier": "sl1max.estimators._learners",
     "Explanation": "sl1max.model._explain",
     "HierarchyClassifier": "sl1max.estimators._hierarchy",

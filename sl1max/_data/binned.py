@@ -129,6 +129,40 @@ class FeatureColumns:
         out[self._products] = sums / products.extent
         return out
 
+    def squares(self, mass: np.ndarray) -> np.ndarray:
+        """Sum of mass times the square of every feature.
+
+        Parameters
+        ----------
+        mass : float array of shape (n_points,)
+
+        Returns
+        -------
+        float array of shape (n_features,)
+        """
+        out = np.empty(len(self._table))
+        for j, parts in self._by_covariate.items():
+            values = self._points.values[j]
+            binned = np.empty(len(values))
+            bin_masses(self._points.bins[j], mass, binned)
+            for kind, where in parts:
+                out[where] = self._squares_of_kind(kind, where, values, binned)
+        for k in self._products:
+            out[k] = mass @ self._table[[k]].columns(self._points.points)[:, 0] ** 2
+        return out
+
+    def _squares_of_kind(self, kind, where, values, binned):
+        table = self._table[where]
+        if kind in (CATEGORY, THRESHOLD):
+            return self._means_of_kind(kind, where, values, binned)
+        if kind in (LINEAR, QUADRATIC):
+            raw = values if kind == LINEAR else values**2
+            return (((raw - table.low) / table.extent) ** 2 * binned).sum()
+        knots = table.low if kind == HINGE else table.high
+        mass, first, second = np.empty((3, len(knots)))
+        (sums_below if kind == REVERSE_HINGE else sums_above)(values, binned, knots, mass, first, second)
+        return second / table.extent**2
+
     def _means_of_kind(self, kind, where, values, binned):
         table = self._table[where]
         if kind == CATEGORY:

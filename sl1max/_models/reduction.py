@@ -344,6 +344,20 @@ class Reduction:
     def _targets(self, plan):
         return np.stack([self._target(plan, block) for block in plan.blocks])
 
+    def cell_targets(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+        """The empirical distribution of a problem's blocks (n_blocks, n_samples), and what each cell counts.
+
+        Their product is the mass of every cell: that of `Solver.certificate_flow`.
+        """
+        return self._targets(plan), np.ones(len(self.data.mass)) if plan.pooled else self._base(plan)
+
+    def block_cells(self, block: tuple[int, int]) -> np.ndarray:
+        """Weight of every example in a block (n_samples,)."""
+        rows, share = self._held(block[0])
+        cells = np.zeros(len(self.data.mass))
+        cells[rows] = share
+        return (cells if block[1] == IN_CLASS else 1 - cells) * self.data.mass
+
     def _base(self, plan):
         """Mass of the examples: the base measure of one normaliser, or the shares of the loss."""
         return self.data.mass if plan.pooled else self.data.mass / self.moments.mass

@@ -166,13 +166,13 @@ def fit_density(
         working.extend(*warm_start)
     gap, n_pricings, n_stalled = np.inf, 1, 0
     while True:
-        n_new = working.extend(_choose(violation, source.group, working))
+        n_new = working.extend(choose_violators(violation, source.group, working.member, working.n_weights))
         status = working.run(min(INNER_ROUNDS, max_iter - working.n_iter))
         p = working.distribution()
         distance = np.abs(means - source.means(p)) + ROUNDING
         n_pricings += 1
         violation = distance - penalties
-        before, gap = gap, working.gap(_mixing(distance, penalties))
+        before, gap = gap, working.gap(find_mixing(distance, penalties))
         n_stalled = n_stalled + 1 if n_new == 0 and status != "running" and gap >= before else 0
         if gap <= target or working.n_iter >= max_iter or n_stalled == MAX_STALLED:
             break
@@ -202,21 +202,36 @@ def _start_coarse(source, means, penalties, presence, q0, tol, max_iter):
     return fit.used, fit.weights
 
 
-def _mixing(distance, penalties):
+def find_mixing(distance: np.ndarray, penalties: np.ndarray) -> float:
     """The least t with (1 - t) distance <= penalties."""
     outside = distance > penalties
     return (1.0 - penalties[outside] / distance[outside]).max(initial=0.0)
 
 
-def _choose(violation, group, working):
-    """Select the largest violations among those that exceed their neighbours."""
-    violation = np.where(working.member, -np.inf, violation)
+def choose_violators(violation: np.ndarray, group: np.ndarray, member: np.ndarray, n_weights: int) -> np.ndarray:
+    """Select the largest violations among those that exceed their neighbours.
+
+    Parameters
+    ----------
+    violation : float array of shape (n_features,)
+        By how much each feature misses its interval; positive for violators.
+    group : int array of shape (n_features,)
+        See `ColumnSource`.
+    member : bool array of shape (n_features,)
+        Features that do not join.
+    n_weights : int
+        How many features have a weight: the more, the more may join.
+
+    Returns
+    -------
+    int array
+    """
+    violation = np.where(member, -np.inf, violation)
     padded = np.concatenate([[-np.inf], violation, [-np.inf]])
     same = np.concatenate([[False], group[1:] == group[:-1], [False]])
     left, right = (np.where(edge, side, -np.inf) for edge, side in ((same[:-1], padded[:-2]), (same[1:], padded[2:])))
     found = np.flatnonzero((violation > 0) & (violation > left) & (violation >= right))
-    most = max(FEW, 2 * working.n_weights)
-    return found[np.argsort(-violation[found], kind="stable")[:most]]
+    return found[np.argsort(-violation[found], kind="stable")[: max(FEW, 2 * n_weights)]]
 
 
 class _WorkingSet:

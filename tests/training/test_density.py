@@ -12,7 +12,7 @@ from sl1max import ConvergenceWarning
 from sl1max._data.binned import BinnedPoints, FeatureColumns
 from sl1max._data.feature_table import choose_classes, default_betas, expand, means_and_penalties
 from sl1max.training import _density
-from sl1max.training._density import MatrixColumns, fit_density
+from sl1max.training._density import MatrixColumns, choose_violators, fit_density
 
 
 def make_problem(seed=0, kind="counts", classes="lqpht", n_presences=20, n_background=80):
@@ -109,12 +109,11 @@ def test_gap_bounds_the_distance_from_the_optimum(max_iter):
 def test_gap_covers_features_outside_the_working_set(monkeypatch):
     problem, _ = make_problem()
     best = fit_density(*problem, tol=1e-12).objective
-    choose = _density._choose
 
-    def choose_few(violation, group, working):
-        return [j for j in choose(violation, group, working) if j % 3 == 0]
+    def choose_few(*args):
+        return [j for j in choose_violators(*args) if j % 3 == 0]
 
-    monkeypatch.setattr(_density, "_choose", choose_few)
+    monkeypatch.setattr(_density, "choose_violators", choose_few)
     with pytest.warns(ConvergenceWarning):
         fit = fit_density(*problem, tol=1e-12)
     assert fit.objective > best + 1e-6
@@ -205,15 +204,12 @@ def test_columns_without_a_weight_leave_a_large_working_set(monkeypatch):
 
 
 def test_neighbours_of_a_violator_wait():
-    class Working:
-        member = np.zeros(8, bool)
-        n_weights = 0
-
+    member = np.zeros(8, bool)
     violation = np.array([1.0, 3.0, 2.0, 2.5, 5.0, 4.0, -1.0, 0.5])
     group = np.array([0, 0, 0, 0, 4, 5, 6, 6])
-    assert_array_equal(_density._choose(violation, group, Working), [4, 5, 1, 3, 7])
-    Working.member = np.arange(8) == 1
-    assert_array_equal(_density._choose(violation, group, Working), [4, 5, 3, 0, 7])
+    assert_array_equal(choose_violators(violation, group, member, 0), [4, 5, 1, 3, 7])
+    member = np.arange(8) == 1
+    assert_array_equal(choose_violators(violation, group, member, 0), [4, 5, 3, 0, 7])
 
 
 # ---------------------------------------------------------------------------------------------- shared data
