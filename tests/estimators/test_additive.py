@@ -18,7 +18,16 @@ def make_data(seed=0, n=300):
     return X, np.where(np.abs(X[:, 0]) + 0.5 * X[:, 1] + rng.normal(size=n) / 2 > 1.5, "yes", "no")
 
 
-@parametrize_with_checks([AdditiveClassifier(tol=1e-12), AdditiveClassifier("lht", distribution="joint", tol=1e-12)])
+# The check has fewer examples than columns. The outermost hinges hold one example each and are equal in all columns
+# where that is the same one: the optimum is not unique, and which of them has the weight may depend on rounding. It
+# compares predictions for examples that have no weight in training.
+NOT_UNIQUE = {"check_sample_weight_equivalence_on_dense_data": "the optimum is not unique"}
+
+
+@parametrize_with_checks(
+    [AdditiveClassifier(), AdditiveClassifier("lht", distribution="joint", beta=2.0)],
+    expected_failed_checks=lambda estimator: NOT_UNIQUE,
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
