@@ -184,7 +184,7 @@ def class_names(y) -> np.ndarray | None:
 
 
 def check_feature_names(X, names):
-    """Whether X, if it is a data frame, has the columns that a model was trained on, in the same order."""
+    """Check that X, if it is a data frame, has the columns of the training set in the same order."""
     found = column_names(X)
     if found is None or names is None or np.array_equal(found, names):
         return

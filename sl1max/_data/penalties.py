@@ -1,4 +1,4 @@
-"""The rules that turn beta into one penalty per class and feature, beta_cj."""
+"""Penalties beta_cj of each class and feature, computed from beta."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class BlockPenalties(NamedTuple):
 
 
 class Penalties:
-    """beta_cj of every block of classes, one row at a time.
+    """Penalties beta_cj of every class block, one row at a time.
 
     With m the total weight of the examples, for class-conditional models that of the class's own examples:
 
     - ``"count"``: beta / m;
     - ``"deviation"``: beta sigma_cj / sqrt(m), sigma_cj the standard deviation of the feature under the
-      empirical distribution of the model: over the class's own examples (class-conditional), else over all
-      cells, the feature being zero outside its class. It is at least that of a feature seen once,
-      range sqrt(1/m (1 - 1/m)), and half the range for m below 2, so that a feature that the class lacks, or
-      has in all its examples, does not go unpenalised.
+      empirical distribution of the model: over the class's own examples (class-conditional), else over all pairs of
+      example and class, the feature being zero outside its class. It is at least that of a feature that occurs once,
+      range sqrt(1/m (1 - 1/m)), and half the range for m below 2. Otherwise a feature that the class lacks, or that all
+      its examples have, would be unpenalised.
 
     The L2 penalty is l2 / m, or l2 sigma_cj^2 / sqrt(m) with the same sigma: scaling a feature changes nothing.
 
@@ -66,7 +66,7 @@ class Penalties:
             self._set_up_deviation(data, low, high)
 
     def _set_up_deviation(self, data, low, high):
-        """Moments of the columns, shifted and scaled to [-1, 1] so that nothing is lost to rounding."""
+        """Compute moments of the columns, shifted and scaled to [-1, 1] to avoid rounding errors."""
         if data.binary:
             self._scale = np.ones(len(low))
             self._first = self._second = self._moments.sums
@@ -81,7 +81,7 @@ class Penalties:
         self._second = ClassSums(square(unit), self._moments.cells, data.mass)
 
     def on(self, data: Data, moments: Moments) -> Penalties:
-        """The same rule on other examples of the same classes."""
+        """Return the penalties for other examples of the same classes."""
         return Penalties(data, moments, "class-conditional" if self._within_class else "", self.strengths)
 
     def with_strengths(self, strengths: Strengths) -> Penalties:
@@ -190,7 +190,7 @@ class Penalties:
 
 
 def _seen_once(mass):
-    """Standard deviation of a feature that is 1 in one example and 0 in the others; of half an example below two."""
+    """Standard deviation of a feature that is 1 in one example and 0 in the others; 0.5 for a mass below two."""
     return 0.5 if mass < 2 else np.sqrt(1 / mass * (1 - 1 / mass))
 
 
@@ -214,7 +214,7 @@ def scale_columns(matrix, shift, scale):
 
 
 def square(matrix):
-    """Its values squared, in the same places."""
+    """Square the values of a matrix."""
     if not sparse.issparse(matrix):
         return matrix * matrix
     return sparse.csc_array((matrix.data**2, matrix.indices, matrix.indptr), shape=matrix.shape)

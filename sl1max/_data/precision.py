@@ -1,4 +1,4 @@
-"""The limits of double precision: which inputs are refused, and of which no model is marked as converged.
+"""Limits of double precision: inputs that are refused, and inputs whose models are never marked as converged.
 
 Numbers so large or so small that sums and squares of them overflow or vanish are refused. `find_imprecision` decides
 about the rest, for all models: of a problem that it describes the duality gap may be wrong.
@@ -12,8 +12,8 @@ from scipy import sparse
 TINY = np.finfo(float).tiny  # smaller numbers, the subnormal ones, have few digits
 LARGEST_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 MASS_LIMITS = 1e-100, 1e100  # of all examples together
-SMALLEST_PART = 1e-100  # smaller weights, relative to the largest, and smaller shares of a label are taken to be 0
-SMALLEST_SHARE = 1e-15  # of a nonzero value in the largest of its column: a sum of the two keeps no digit of it
+SMALLEST_PART = 1e-100  # smaller weights, relative to the largest, and smaller shares of a label are treated as 0
+SMALLEST_SHARE = 1e-15  # share of a nonzero value in the largest of its column: their sum has no digit of it
 SMALLEST_SPREAD = 1e-12  # of the values of a column, relative to the largest: their differences have few digits
 LARGEST_WEIGHT_RATIO = 1e15
 LARGEST_OFFSET_SPREAD = 1e12  # a score that includes the offset has an error of 1e-4 then
@@ -49,12 +49,12 @@ def check_offset(offset):
 def find_imprecision(
     matrix, extent, spread, penalties, *, smallest=None, smallest_extent=TINY, mass=None, offset=None, name="X"
 ) -> str | None:
-    """What double precision cannot certify in a problem, as a sentence; None if there is nothing.
+    """Describe what double precision cannot certify in a problem; None if it can certify it.
 
     Parameters
     ----------
     matrix : csc_array or ndarray of shape (n_samples, n_features), or None
-        Looked at where ``smallest`` is given.
+        Used if ``smallest`` is given.
     extent, spread : ndarray of shape (n_features,)
         The largest absolute value and the range of the values of each column.
     penalties : float or ndarray of shape (n_features,)
@@ -113,7 +113,7 @@ def find_imprecision(
 
 
 def _column(matrix, j):
-    """The values of a column that are stored."""
+    """Return the stored values of a column."""
     return matrix.data[matrix.indptr[j] : matrix.indptr[j + 1]] if sparse.issparse(matrix) else matrix[:, j]
 
 

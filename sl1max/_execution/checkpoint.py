@@ -1,4 +1,4 @@
-"""Solutions on disk while a fit goes on; a second call continues from them.
+"""Checkpoints: solutions are written to a file during a fit, and a second call continues from them.
 
 A file is a head and records, which are appended and never changed::
 
@@ -6,7 +6,7 @@ A file is a head and records, which are appended and never changed::
     version   uint32    of the layout of the records
     size      uint32    of the text
     checksum  32 bytes  SHA-256 of the text
-    text      JSON: a digest of every part of the training set and every setting that makes a difference
+    text      JSON: a digest of every part of the training set and every relevant setting
 
     marker    8 bytes   \\x93SL1REC\\n
     size      uint64    of the body of a record
@@ -43,8 +43,8 @@ MAGIC = b"\x93SL1CKP\n"
 MARKER = b"\x93SL1REC\n"
 VERSION = 2  # 1: of sl1max 0.1.0, records without markers
 STATUSES = ("converged", "stalled", "running", "stopped", "interrupted", "time_limit")
-SECONDS_BETWEEN_NOTES = 60.0  # records of one problem on its way
-SYNC_SHARE = 0.05  # of the time that synchronising with the disk may take
+SECONDS_BETWEEN_NOTES = 60.0  # seconds between two records of an unfinished problem
+SYNC_SHARE = 0.05  # largest share of the time spent on synchronising with the disk
 MAX_DAMAGED = 100  # places; a file with more is refused
 MAX_TEXT_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 20  # searched for a marker at once
@@ -55,11 +55,11 @@ _REPORT = struct.Struct("<qBqddddII")  # number, status, n_iter, four figures, n
 _ROW = struct.Struct("<qBq")  # class, side, number of weights
 
 
-# What a checkpoint belongs to
+# Identification of a fit
 
 
 def fingerprint(data: Data, warm_start, **settings) -> dict[str, str]:
-    """A short text for each part of the training set and each setting; equal if these are."""
+    """Return a short text for each part of the training set and each setting."""
     offset = () if data.offset is None else data.offset.T[: 1 if data.offset.strides[1] == 0 else None]
     parts = {
         "X": digest(*core_buffers(data.matrix, data.binary)),
@@ -75,12 +75,12 @@ def fingerprint(data: Data, warm_start, **settings) -> dict[str, str]:
 
 
 def _plain(matrix):
-    """The arrays of a sparse matrix, its integers of one width."""
+    """Return the arrays of a sparse matrix, with integers of one width."""
     return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data
 
 
 def digest(*parts) -> str:
-    """A digest of arrays, by type and values, and of other things, by their text."""
+    """Return a digest of arrays, by type and values, and of other objects, by their text."""
     state = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -95,31 +95,31 @@ def digest(*parts) -> str:
 
 
 class Journal:
-    """A checkpoint that is open for reading and for more records.
+    """An open checkpoint, for reading and for further records.
 
     Parameters
     ----------
     path : str or path-like
-        Made if it does not exist.
+        Created if it does not exist.
     belongs_to : dict of str
         From `fingerprint`.
 
     Raises
     ------
     CheckpointError
-        The file is no checkpoint, or one of another training set or other settings, or another fit uses it.
+        The file is not a checkpoint, belongs to another training set or other settings, or is used by another fit.
     OSError
-        The file cannot be made, read or written.
+        The file cannot be created, read or written.
     """
 
     def __init__(self, path, belongs_to):
         self.path = os.fspath(path)
         self._lock = threading.Lock()
-        self._waiting = []  # records that the disk has not taken
+        self._waiting = []  # records that are not written yet
         self._recent = []  # records written since the last synchronisation
         self._warned = False
         self._synced = time.monotonic()
-        self._sync_seconds = 0.0  # that the last synchronisation took
+        self._sync_seconds = 0.0  # seconds of the last synchronisation
         check_writable(self.path)
         if not os.path.exists(self.path):
             with atomic_write(self.path) as stream:
@@ -142,7 +142,7 @@ class Journal:
         self.close()
 
     def solutions(self, plans, n_features) -> dict[int, Solution]:
-        """The last record of every problem; a warning tells of records that are damaged or hold impossible numbers."""
+        """Return the last record of every problem; warn of records that are damaged or have invalid numbers."""
         found, n_damaged = {}, self._n_damaged
         for body in self._found:
             try:
@@ -158,14 +158,14 @@ class Journal:
         return found
 
     def add(self, k, solution):
-        """Write a record; if the disk does not take it, it waits for the next one."""
+        """Write a record; if this fails, it is kept and written with the next one."""
         record = _pack_record(_encode(k, solution), self._key)
         with self._lock:
             self._waiting.append(record)
             self._write()
 
     def note_taker(self, k):
-        """A function that writes a record of an unfinished problem, unless it has just done so."""
+        """Return a function that writes a record of an unfinished problem, at most once in a given time."""
         last = time.monotonic()
 
         def note(make_solution):
@@ -181,7 +181,7 @@ class Journal:
         return note
 
     def _write(self, final=False):
-        """Write the waiting records; synchronise if that is due, or ``final``."""
+        """Write the pending records; synchronise if that is due, or ``final``."""
         try:
             while self._waiting:
                 self._append(self._waiting[0])
@@ -199,7 +199,7 @@ class Journal:
                 )
 
     def _append(self, record):
-        """All of a record or, after an error, nothing of it."""
+        """Append a complete record or, after an error, nothing."""
         self._file.seek(self._size)
         try:
             written = 0
@@ -211,7 +211,7 @@ class Journal:
         self._size += len(record)
 
     def _sync(self):
-        """Synchronise with the disk; after an error the recent records wait to be written again."""
+        """Synchronise with the disk; after an error the recent records are pending again."""
         start = time.monotonic()
         try:
             sync(self._file)
@@ -228,7 +228,7 @@ class Journal:
 
     @property
     def n_waiting(self) -> int:
-        """Records that are not on the disk."""
+        """Number of records that are not on the disk."""
         return len(self._waiting)
 
     def close(self):
@@ -238,7 +238,7 @@ class Journal:
 
 
 def write_some(file, content) -> int:
-    """Write the beginning of some bytes; how many."""
+    """Write the first of some bytes; return how many."""
     return file.write(content)
 
 
@@ -274,14 +274,14 @@ def _read(file, belongs_to, path):
                     raise CheckpointError(f"{path}: damaged in more than {MAX_DAMAGED} places: delete it")
                 position = _find_marker(stream, position + 1, end)
                 continue
-            n_damaged = n_places  # what follows the last whole record is an incomplete one
+            n_damaged = n_places  # the rest is an incomplete record
             found[_REPORT.unpack_from(body)[0]] = body
             position = start = position + _RECORD.size + len(body)
     return key, list(found.values()), start, n_damaged
 
 
 def _read_head(stream, end, belongs_to, path):
-    """The key of the checksums, and the size of the head; CheckpointError if it is not that of this fit."""
+    """Read the key of the checksums and the size of the head; CheckpointError if it belongs to another fit."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size or not head.startswith(MAGIC):
         raise CheckpointError(f"{path}: not a checkpoint of sl1max")
@@ -312,7 +312,7 @@ def _read_head(stream, end, belongs_to, path):
 
 
 def _read_record(stream, position, end, key):
-    """The body of the record at a position; None if it is damaged or incomplete."""
+    """Read the body of the record at a position; None if it is damaged or incomplete."""
     stream.seek(position)
     head = stream.read(_RECORD.size)
     if len(head) < _RECORD.size:
@@ -325,7 +325,7 @@ def _read_record(stream, position, end, key):
 
 
 def _find_marker(stream, position, end):
-    """Where the next marker begins; the end if there is none."""
+    """Find the start of the next marker; the end if there is none."""
     while position < end:
         stream.seek(position)
         chunk = stream.read(CHUNK_BYTES)
@@ -337,7 +337,7 @@ def _find_marker(stream, position, end):
 
 
 def _describe(made_for, belongs_to, others):
-    """As in "X differs" or "beta is 0.5 there and 1.0 here"; digests say nothing to people."""
+    """Describe a difference, e.g. "X differs" or "beta is 0.5 there and 1.0 here"; digests are not shown."""
     for name in others:
         there, here = str(made_for.get(name)), belongs_to[name]
         hidden = name in ("X", "y", "sample_weight", "offset", "warm_start") or max(len(there), len(here)) > 24
@@ -357,7 +357,7 @@ def _encode(k, solution: Solution):
 
 
 def _decode(body, plans, n_features) -> tuple[int, Solution]:
-    """The number of a problem and its solution; ValueError or struct.error if the problem has no such solution."""
+    """Decode the number of a problem and its solution; ValueError or struct.error if it is invalid."""
     k, status, n_iter, *figures, n_intercepts, n_rows = _REPORT.unpack_from(body)
     _require(0 <= k < len(plans) and status < len(STATUSES) and n_iter >= 0)
     plan = plans[k]
@@ -387,7 +387,7 @@ def _require(condition):
 
 
 def _take(body, dtype, size, start):
-    """An array that is part of some bytes, and where it ends."""
+    """Return an array that is part of some bytes, and its end."""
     if size == 0:
         return np.empty(0, np.dtype(dtype).newbyteorder("=")), start
     array = np.frombuffer(body, dtype, size, start)

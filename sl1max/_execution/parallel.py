@@ -277,7 +277,7 @@ def solve_group(shared: Shared, group) -> list:
 
 
 class Elsewhere:
-    """The workers of an engine without shared memory.
+    """Workers of a joblib backend without shared memory.
 
     When a worker dies, and the engine does not see to it by itself, the problems that were under way are tried
     again after all others, one by one: a problem that is alone when its worker dies is to blame.
@@ -309,7 +309,7 @@ class Elsewhere:
             self._solve_alone(k)
 
     def _solve_alone(self, k):
-        """Solve a problem that was under way when a worker died; twice, since that may have been by chance again."""
+        """Solve a problem whose worker died alone, at most twice, since workers may also die for other reasons."""
         for _ in range(2):
             lost, death = self._solve(deque([[k]]))
             if not lost:
@@ -318,7 +318,7 @@ class Elsewhere:
         self._work.keep(k, Failure(type(death).__name__, f"its worker died ({why})"))
 
     def _solve(self, groups):
-        """Solve groups until they are used up or a worker dies; returns those lost with it, and the error."""
+        """Solve groups until all are done or a worker dies; return the lost groups and the error."""
         from joblib import Parallel
 
         sent = []
@@ -342,7 +342,7 @@ class Elsewhere:
 
     @contextlib.contextmanager
     def _engine(self):
-        """joblib set up so that every worker of a cluster has the training set, as long as one of them lives."""
+        """Configure joblib so that every worker of a cluster has the training set."""
         if not self._is_dask:
             yield
             return
@@ -387,20 +387,20 @@ class Elsewhere:
 
 
 def close_quietly(found):
-    """End a generator of joblib's, without its warning of tasks that are cancelled."""
+    """Close a generator of joblib without its warning about cancelled tasks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found.close()
 
 
 def is_death(error) -> bool:
-    """Whether an error of an engine says that a worker is gone."""
+    """Whether an error of a backend means that a worker has died."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return isinstance(error, BrokenExecutor) or bool(names & WORKER_DEATHS)
 
 
 def make_groups(order, efforts, n_workers) -> list[list[int]]:
-    """Problems in the given order, the short ones together: each group a small share of a worker's part."""
+    """Group problems in the given order; short ones share a group."""
     share = np.sum([efforts[k] for k in order]) / (GROUPS_PER_WORKER * max(n_workers, 1))
     groups, effort = [], np.inf
     for k in order:

@@ -62,7 +62,7 @@ footer { padding-top: 24px; padding-bottom: 32px; font-size: 0.85rem; }
 
 
 class Html(str):
-    """Text that is HTML already and is not escaped again."""
+    """Text in HTML, which is not escaped again."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ def text(value: Any) -> Html:
 
 
 def join(parts: Iterable[Any]) -> Html:
-    """Pieces one after the other, each on a line."""
+    """Join pieces, one per line."""
     return Html("\n".join(map(text, parts)))
 
 
@@ -116,14 +116,14 @@ def number(value: Any) -> str:
 
 
 def table(columns: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: Any = None) -> Html:
-    """A table that scrolls sideways on its own if it is wider than the page.
+    """A table that scrolls horizontally if it is wider than the page.
 
     Parameters
     ----------
     columns : sequence of str
         The head of the columns.
     rows : iterable of sequences
-        Numbers are formatted by `number` and flush right. The first cell heads its row.
+        Numbers are formatted by `number` and right-aligned. The first cell is the header of its row.
     caption : str, optional
 
     Examples
@@ -167,7 +167,7 @@ def figure(drawing: Any, caption: Any = "", *, alt: str, kind: str = "svg", dpi:
     drawing : Figure or Axes
     caption : str, optional
     alt : str
-        What the figure shows, for those who cannot see it.
+        Alternative text of the figure.
     kind : {"svg", "png"}
         Drawings of lines as SVG, images and thousands of points as PNG.
     dpi : int
@@ -183,7 +183,7 @@ def figure(drawing: Any, caption: Any = "", *, alt: str, kind: str = "svg", dpi:
     plt.close(whole)
     media = "image/svg+xml" if kind == "svg" else "image/png"
     data = base64.b64encode(stream.getvalue()).decode()
-    # Its natural width, so that it is not blown up on a wide page.
+    # Its natural width, so that it is not enlarged on a wide page.
     width = round(whole.get_figwidth() * 96)
     image = f'<img src="data:{media};base64,{data}" alt="{escape(alt)}" width="{width}">'
     return Html(f"<figure>{image}{f'<figcaption>{text(caption)}</figcaption>' if caption else ''}</figure>")
@@ -195,12 +195,12 @@ def block(parts: Iterable[Any]) -> Html:
 
 
 def side_by_side(parts: Iterable[Any]) -> Html:
-    """Narrow pieces next to each other where there is room."""
+    """Narrow pieces side by side, if the page is wide enough."""
     return Html(f'<div class="side">{join(parts)}</div>')
 
 
 def grid(parts: Iterable[Any]) -> Html:
-    """Pieces side by side where the page is wide enough."""
+    """Pieces side by side, if the page is wide enough."""
     return Html(f'<div class="grid">{join(parts)}</div>')
 
 

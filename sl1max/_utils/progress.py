@@ -1,4 +1,4 @@
-"""Progress of a fit: what callbacks receive, and what ``verbose`` prints."""
+"""Progress of a fit, for callbacks and for the display of ``verbose``."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from dataclasses import dataclass
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
 SECONDS_BEFORE_ADVICE = 10.0
-MANY_PROBLEMS = 50  # of more than these not every end is worth a line
+MANY_PROBLEMS = 50  # with more problems, not every finished one gets a line
 
 
 @dataclass(frozen=True)
 class FitProgress:
-    """How far one problem has come; what ``callback`` gets.
+    """Progress of one problem; the argument of ``callback``.
 
     Attributes
     ----------
     class_label : object
-        The class whose problem it is; None when the classes are fitted together.
+        The class of the problem; None if the classes are fitted together.
     n_iter : int
     objective : float
     dual_gap : float
-        The objective is at most this far above its minimum. NaN where nothing is known of it, in boosting.
+        Upper bound on the distance of the objective to its minimum. NaN in boosting, which has no bound.
     target : float
-        The dual gap at which the problem counts as solved.
+        The dual gap at which the problem is converged.
     n_nonzero : int
-        Number of nonzero weights; 0 where it is not known.
+        Number of nonzero weights; 0 if unknown.
     """
 
     class_label: object
@@ -45,7 +45,7 @@ class FitProgress:
 
 
 class Observer:
-    """Reports the progress of a fit to its callback and to its display. Reports from several threads never overlap.
+    """Passes the progress of a fit to its callback and display, one report at a time.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Observer:
     verbose : int
         Positive: progress on stderr while `displaying`.
     advice : str
-        What would make the fit faster; displayed once if it takes long.
+        Advice on how to make the fit faster, displayed once if it takes long.
     """
 
     def __init__(self, callback: Callable[[FitProgress], object] | None = None, verbose: int = 0, advice: str = ""):
@@ -67,7 +67,7 @@ class Observer:
 
     @property
     def active(self) -> bool:
-        """Whether anyone wants reports."""
+        """Whether there is a callback or a display."""
         return self._callback is not None or self._display is not None
 
     @contextlib.contextmanager
@@ -95,7 +95,7 @@ class Observer:
             self._display = None
 
     def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
-        """Pass one report on; True if the callback asks to end this problem."""
+        """Pass on a report; return True if the callback stops this problem."""
         with self._lock:
             asked = self._callback is not None and bool(self._callback(progress))
             if self._display is not None:
@@ -109,13 +109,13 @@ class Observer:
 
 
 def make_display(class_labels, efforts=None, done=()) -> Bar | Lines:
-    """A bar of tqdm on a terminal or in a notebook, if tqdm is installed, otherwise plain lines."""
+    """Make a bar of tqdm on a terminal or in a notebook, if tqdm is installed, otherwise plain lines."""
     tqdm = find_tqdm()
     return Lines(class_labels, efforts, done) if tqdm is None else Bar(tqdm, class_labels, efforts, done)
 
 
 def find_tqdm():
-    """The class of bars, or None if there is neither a terminal nor a notebook, or no tqdm."""
+    """Find the class of bars; None without a terminal or notebook, or without tqdm."""
     if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
     try:
@@ -126,7 +126,7 @@ def find_tqdm():
 
 
 class Tally:
-    """How much of all is done: classes whose problems have all ended, and the share of the expected effort.
+    """Total progress: finished classes, and the finished share of the expected effort.
 
     A problem that runs counts for the part of its way that its gap has come, from its first to its target,
     on a logarithmic scale. The time left is what the rest takes at the pace so far.
@@ -139,7 +139,7 @@ class Tally:
         self.n_done = 0
         self._effort_open = float(sum([1.0] * len(class_labels) if efforts is None else efforts))
         self._effort_done = 0.0
-        self._running = {}  # of each class that runs: its first dual gap, the part done, its effort
+        self._running = {}  # for each running class: first dual gap, finished part, effort
         self._start = time.monotonic()
         for k in done:
             self._close(class_labels[k])
@@ -167,7 +167,7 @@ class Tally:
 
     @property
     def part(self):
-        """Share of the expected effort that is done, of what there was to do at the start."""
+        """Finished share of the expected effort since the start."""
         running = sum(part * effort for _, part, effort in self._running.values())
         return min((self._effort_done + running) / self._effort_open, 1.0) if self._effort_open > 0 else 1.0
 
@@ -177,7 +177,7 @@ class Tally:
 
 
 class Lines:
-    """Plain lines on stderr: one when a problem ends, and meanwhile one a second.
+    """Plain lines on stderr: one for each finished problem, and one per second.
 
     Where there are many problems one a second is all, with the classes done so far.
     """
@@ -207,7 +207,7 @@ class Lines:
 
 
 class Bar:
-    """A bar of tqdm: the share of the expected effort that is done, classes, objective, gap, weights, time left."""
+    """A bar of tqdm: finished share of the expected effort, classes, objective, gap, weights, time left."""
 
     def __init__(self, tqdm, class_labels, efforts=None, done=()):
         self._tally = Tally(class_labels, efforts, done)
@@ -236,7 +236,7 @@ class Bar:
 
 
 def format_state(progress: FitProgress, digits: int) -> str:
-    """Objective, gap and weights of a problem, as far as they are known."""
+    """Format objective, gap and weights of a problem, if known."""
     parts = [f"objective {progress.objective:.{digits}g}"]
     if not math.isnan(progress.dual_gap):
         parts.append(f"gap {progress.dual_gap:.2e} (target {progress.target:.2e})")
@@ -247,7 +247,7 @@ def format_state(progress: FitProgress, digits: int) -> str:
 
 @contextlib.contextmanager
 def counting(total: int, what: str, verbose: int = 1):
-    """Display how much of a known amount of work is done: a bar of tqdm, or plain lines on stderr.
+    """Display the progress of a known amount of work: a bar of tqdm, or plain lines on stderr.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def counting(total: int, what: str, verbose: int = 1):
     Yields
     ------
     callable
-        To be called with each amount done; threads may share it.
+        Call it with each finished amount; it is thread-safe.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def counting(total: int, what: str, verbose: int = 1):
 
 
 class CountLines:
-    """Plain lines on stderr: one a second, and one at the end."""
+    """Plain lines on stderr: one per second, and one at the end."""
 
     def __init__(self, total, what):
         self._total, self._what = total, what
@@ -312,14 +312,14 @@ class CountLines:
 
 
 def way_done(first, gap, target):
-    """Share of the way from the first gap to its target, on a logarithmic scale."""
+    """Progress from the first gap to its target, on a logarithmic scale."""
     if not 0 < target < first < math.inf or gap <= 0:
         return 0.0
     return min(max(math.log(first / gap) / math.log(first / target), 0.0), 1.0)
 
 
 def time_left(seconds, part):
-    """What the rest takes, if that part took so many seconds."""
+    """Estimate the remaining time from the finished part."""
     return format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
 
 
@@ -328,7 +328,7 @@ def bar_of(part, width):
 
 
 def write_over(line, stream):
-    """A line in place of the last one of a terminal, as wide as that."""
+    """Format a line that overwrites the last one of a terminal."""
     width = shutil.get_terminal_size().columns - 1
     print(f"\r{line[:width]:<{width}}", end="", file=stream, flush=True)
 
@@ -340,5 +340,5 @@ def format_seconds(seconds):
 
 
 def print_line(text):
-    """One plain line of progress on stderr."""
+    """Print one line of progress to stderr."""
     print(f"sl1max: {text}", file=sys.stderr)

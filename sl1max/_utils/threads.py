@@ -1,4 +1,4 @@
-"""Threads of this process that share work."""
+"""Threads of this process that share a list of tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sl1max.exceptions import ThreadStartError
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """The number of threads that ``n_jobs`` stands for, within the active ``joblib.parallel_config``.
+    """Convert ``n_jobs`` to a number of threads, within the active ``joblib.parallel_config``.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def count_threads(n_jobs: int | None) -> int:
 
 
 def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
-    """The results of a function for all items, in their order, computed by threads.
+    """Apply a function to all items in threads; return the results in order.
 
     The calling thread is one of them. No thread begins before all have been started. After an error no further item
     is begun.
@@ -47,7 +47,7 @@ def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
     Raises
     ------
     ThreadStartError, MemoryError
-        A thread could not be started. The function has not been called.
+        A thread could not be started. The function was not called.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
     if n_threads <= 1:
         return [function(item) for item in items]
     team = _Team(function, items)
-    # threading.Thread.start waits for its thread for ever if that has no memory to begin.
+    # threading.Thread.start never returns if its thread has no memory to start.
     try:
         for _ in range(n_threads - 1):
             _thread.start_new_thread(team.help, ())
@@ -84,7 +84,7 @@ def call_later(function: Callable, seconds: float) -> Iterator[None]:
     Raises
     ------
     ThreadStartError, MemoryError
-        The thread could not be started; the block has not begun.
+        The thread could not be started; the block was not entered.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def call_later(function: Callable, seconds: float) -> Iterator[None]:
 
 
 class _Team:
-    """Items of work, what is done of them, and how many threads are at it."""
+    """Tasks, their results, and the number of threads at work."""
 
     def __init__(self, function, items):
         self.function = function
@@ -123,15 +123,15 @@ class _Team:
         self._changed = threading.Condition()
 
     def help(self):
-        """What another thread does."""
+        """Work of an additional thread."""
         self.begin.wait()
         self._work()
 
     def finish(self):
-        """What the calling thread does; the results."""
+        """Work of the calling thread; returns the results."""
         try:
             self._work()
-            # KeyboardInterrupt comes to the calling thread, which does not wait for the others then.
+            # KeyboardInterrupt is raised in the calling thread, which then does not wait for the others.
             while self._n_busy and (self._error is None or isinstance(self._error, Exception)):
                 with self._changed:
                     self._changed.wait_for(lambda: not self._n_busy, 1.0)  # Windows: Ctrl-C is seen between waits
