@@ -86,7 +86,7 @@ def relax(
 def check_relaxation(factor, blend, factor_name="relax_factor"):
     """Refuse numbers outside of [0, 1]; a factor of None is for no relaxation."""
     for name, value in ((factor_name, factor), ("blend", blend)):
-        if value is not None and not (isinstance(value, numbers.Real) and 0 <= value <= 1):
+        if value is not None and not (isinstance(value, numbers.Real) and 0 <= float(value) <= 1):
             raise ValueError(f"{name}={value!r} must be a number from 0 to 1")
 
 

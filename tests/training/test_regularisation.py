@@ -114,6 +114,32 @@ def test_reaches_the_optimum(distribution, label_mode, beta_rule, options):
     assert np.all(model.converged)
 
 
+@pytest.mark.full
+def test_500_random_problems():
+    """All models, rules and kinds of penalty: 1e-8 of the objective at zero weights, and honest gaps."""
+    rng = np.random.default_rng(0)
+    n_wrong = []
+    for number in range(500):
+        distribution, label_mode = MODELS[number % len(MODELS)]
+        kind = list(OPTIONS)[number // len(MODELS) % len(OPTIONS)]
+        beta_rule = ("deviation", "count")[number % 2]
+        size, n_classes = int(rng.integers(20, 150)), int(rng.integers(2, 5))
+        X, y = make_data(number, size, n_classes=n_classes, values=("binary", "real")[number // 2 % 2])
+        options = {
+            name: value * (rng.choice([0.1, 1, 5]) if name in ("beta", "l2") else 1)
+            for name, value in OPTIONS[kind].items()
+        }
+        model = sl1max.fit(
+            X, y, distribution=distribution, label_mode=label_mode, beta_rule=beta_rule, tol=1e-9, **options
+        )
+        for k, twin in enumerate(general_twins(X, y, distribution, label_mode, beta_rule, options)):
+            zero = abs(np.atleast_1d(model.objective_zero)[k])
+            distance = np.atleast_1d(model.objective)[k] - ref.oracle(twin).objective
+            if abs(distance) > 1e-8 * zero or np.atleast_1d(model.dual_gap)[k] < distance - 1e-11 * zero:
+                n_wrong.append((number, kind, distribution, label_mode, distance / zero))
+    assert not n_wrong
+
+
 @pytest.mark.parametrize("options", ["elastic net", "asymmetric", "limits", "signs by feature"])
 def test_two_exclusive_classes_are_one_vector(options):
     options = OPTIONS[options]
