@@ -316,7 +316,7 @@ def test_labels_that_break_lines(files, capsys, label, options, refused):
     save_text_model([label, "c"])
     args = ["predict", "text.sl1max", "test.svm", *options]
     if refused:
-        check_complaint(capsys, *args, says="holds what separates labels or lines: use --json")
+        check_complaint(capsys, *args, says="contains a separator of labels or lines: use --json")
     else:
         assert run(capsys, *args)[1].count("\n") == 20
     assert run(capsys, *args, "--json")[0] == 0
@@ -328,7 +328,7 @@ def test_labels_with_commas_in_sets(files, capsys):
     assert run(capsys, "predict", "sets.sl1max", "test.svm")[0] == 0
     model = sl1max.fit(X, np.eye(3)[y])
     replace(model, classes=np.array(["a,b", "c", "d"])).save("sets.sl1max")
-    check_complaint(capsys, "predict", "sets.sl1max", "test.svm", says="the label 'a,b' holds what separates labels")
+    check_complaint(capsys, "predict", "sets.sl1max", "test.svm", says="the label 'a,b' contains a separator of labels")
     assert run(capsys, "predict", "sets.sl1max", "test.svm", "--top", "2")[0] == 0
 
 
@@ -401,7 +401,7 @@ def test_impossible_options(files, capsys):
         ("--C", "0", "error: --C 0 must be a positive number"),
         ("--folds", "1", "error: --folds 1 must be at least 2"),
         ("--holdout", "1", "error: --holdout 1 must be between 0 and 1"),
-        ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm to train on"),
+        ("--holdout", "0.999", "error: --holdout 0.999 leaves none of the 60 examples of train.svm for training"),
     ):
         check_complaint(capsys, "train", "m.sl1max", "train.svm", option, value, says=says)
     code, _, err = run(capsys, "train", "m.sl1max", "train.svm", "--learner", "adaboost", "--n-estimators", "abc")

@@ -216,7 +216,7 @@ def test_beta_by_cross_validation(files, capsys):
     code, out, _ = run(capsys, "train", "m", "numbers.svm", *options)
     assert code == 0 and "tried:\n" in out and "chosen:\n" in out
     for extra in (["--beta", "1"], ["--C", "1"], ["--checkpoint", "c"], ["--save-interrupted"]):
-        complain(capsys, "train", "m", "numbers.svm", "--cv", *extra, says=f"{extra[0]} is not for it")
+        complain(capsys, "train", "m", "numbers.svm", "--cv", *extra, says=f"{extra[0]} cannot be used with --cv")
     complain(capsys, "train", "m", "numbers.svm", "--folds", "3", says="--folds needs --cv")
     complain(capsys, "train", "m", "numbers.svm", "--cv", "--betas", "1", says="--betas 1 must be at least 2")
     complain(capsys, "train", "m", "numbers.svm", "--cv", "--scoring", "odd", says="odd")
