@@ -18,9 +18,9 @@ SUMMARY = "predict the labels of examples"
 EXAMPLES = (
     """\
 output: a line for each example: its label; for a model of label sets the labels with a probability above one
-half, separated by commas, or nothing. --top K: "label:probability" of the K most likely labels. --proba: a line
-with the labels, then for each example the probabilities of all classes, separated by tabs. Labels in the data
-are ignored.
+half, separated by commas, or nothing. --top K: "label:probability" of the K most likely labels. --proba: a
+line with the labels, then for each example the probabilities of all classes, separated by tabs. Labels in the
+data are ignored.
 
 examples:
   sl1max predict model.sl1max new.svm --output labels.txt
