@@ -66,7 +66,7 @@ def read_svmlight(
 ) -> SvmlightData:
     """Read a svmlight file.
 
-    Blank lines, comments after ``#`` and ``qid:`` are ignored.
+    Blank lines, comments after ``#``, and query numbers (``qid:`` and an integer before the features) are ignored.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The svmlight text format: a byte parser over a whole file in memory, and a formatter of rows.
 
-    line  =  [label {"," label}] ["qid:" any] {index ":" value} ["#" comment]
+    line  =  [label {"," label}] ["qid:" integer] {index ":" value} ["#" comment]
 
 The parser reads numbers by hand when the result is exact (up to 2^53 and 10^+-22) and asks Python's own
 converter for the rest, which unlike strtod does not depend on the locale. Text is a bytes object: its closing
@@ -29,6 +29,7 @@ cdef enum status_t:
     INFINITE_VALUE
     LARGE_INDEX
     UNSORTED_INDEX
+    BAD_QUERY
 
 MESSAGES = {
     BAD_LABEL: "label {!r} is not a number",
@@ -38,6 +39,7 @@ MESSAGES = {
     INFINITE_VALUE: "the value of {!r} is not finite",
     LARGE_INDEX: "the feature index of {!r} is above 2147483646",
     UNSORTED_INDEX: "the feature index of {!r} is not above the one before it",
+    BAD_QUERY: "the query number of {!r} is not an integer",
 }
 
 cdef struct report_t:
@@ -195,7 +197,17 @@ cdef text_t parse_features(
     cdef double number = 0.0
     p = skip_blanks(p)
     if starts_qid(p):
-        p = skip_blanks(skip_token(p))
+        report.token = p
+        p += 5 if p[4] == c'-' else 4
+        if not is_digit(p[0]):
+            report.status = BAD_QUERY
+            return p
+        while is_digit(p[0]):
+            p += 1
+        if not ends_token(p[0]):
+            report.status = BAD_QUERY
+            return p
+        p = skip_blanks(p)
     while p < end and p[0] != c'\n' and p[0] != c'#':
         report.token = p
         index = 0
