@@ -494,6 +494,9 @@ def model_twins(
 # ----------------------------------------------------------------------------------------------------- oracle
 
 
+LEAST_DAMPING = 1e-13  # of the Hessian of a Newton step, relative to its trace
+
+
 class Optimum(NamedTuple):
     lam: np.ndarray
     b: np.ndarray
@@ -566,8 +569,10 @@ def polish(twin, theta, tol, max_steps=200):
     """Newton steps on the weights that are, or want to be, nonzero; one that would cross zero stops there.
 
     So does one at its limit. A step is taken when it lowers the objective or, at the limit of floating point, the
-    largest slope.
+    largest slope. Where steps have to be short, the Hessian is nearly singular: its diagonal is raised until they are
+    not.
     """
+    damping = LEAST_DAMPING
     lower, upper, l2, low, high = all_penalties(twin)
     kinked = (lower > 0) | (upper > 0)
 
@@ -587,7 +592,7 @@ def polish(twin, theta, tol, max_steps=200):
         if worst <= tol:
             break
         curvature = twin.hessian(np.argwhere(free), theta[:, :-1], theta[:, -1]) + np.diag(l2[free])
-        ridge = 1e-13 * (np.trace(curvature) + 1e-13) * np.eye(len(curvature))
+        ridge = damping * (np.trace(curvature) + LEAST_DAMPING) * np.eye(len(curvature))
         direction = np.zeros_like(theta)
         direction[free] = -np.linalg.solve(curvature + ridge, slope[free])
         for step in 0.5 ** np.arange(40):
@@ -601,6 +606,7 @@ def polish(twin, theta, tol, max_steps=200):
         else:
             break
         theta, value, (slope, sign, free) = trial, trial_value, rest
+        damping = min(100 * damping, 1.0) if step < 0.1 else max(damping / 10, LEAST_DAMPING)
     return theta
 
 
