@@ -43,12 +43,15 @@ class Campaign:
         Seconds after which a case counts as hanging.
     obstacle : callable
         Why the campaign cannot run here, or None.
+    clean_up : callable
+        Given the folder, undoes what hinders its removal by the same process.
     """
 
     set_up: Callable[[Path], Callable[[np.random.Generator], str]]
     share: float = 1.0
     time_limit: float = 60.0
     obstacle: Callable[[], str | None] = lambda: None
+    clean_up: Callable[[Path], None] = lambda folder: None
 
 
 def check(condition, message):

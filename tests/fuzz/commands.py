@@ -1,7 +1,7 @@
 """Command lines with files of all kinds in all places.
 
 Properties: an exit code that is documented and no traceback; one line on stderr says what is wrong; no file that was
-there is changed, unless it is of the kind that the command writes.
+there is changed, unless it is empty or of the kind that the command writes.
 """
 
 from __future__ import annotations
@@ -150,6 +150,11 @@ def call(arguments):
     return code, *(stream.buffer.getvalue().decode() for stream in (out, err))
 
 
+def _may_replace(name, content, role):
+    """Whether a command may write onto a file without --force."""
+    return role in WRITTEN and (not content or KINDS.get(name) == role)
+
+
 def set_up(folder):
     contents = make_files(folder)
     names = [*contents, "absent", "folder", "folder/absent", "", "-", "/dev/null"]
@@ -171,7 +176,7 @@ def set_up(folder):
         for name, content in contents.items():
             check((folder / name).exists(), f"{line}: {name} is gone")
             unchanged = hashlib.sha256((folder / name).read_bytes()).digest() == hashlib.sha256(content).digest()
-            own = KINDS.get(name) in roles.get(name, ()) and len(roles[name]) == 1
+            own = len(roles.get(name, ())) == 1 and _may_replace(name, content, *roles[name])
             forced = "--force" in arguments and roles.get(name, set()) & set(WRITTEN)
             check(unchanged or own or forced, f"{line}: {name} has changed")
         left = (

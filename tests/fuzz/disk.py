@@ -21,20 +21,25 @@ from sl1max.svmlight import write_svmlight
 SIZE = 1 << 20
 PAGE = 4096
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+MNT_DETACH = 2
+
+
+def call_libc(name, *args):
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*args) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 def mount_small_disk(folder):
     """Mount a tmpfs on a folder, for this process alone."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    call_libc("unshare", CLONE_NEWNS)
+    call_libc("mount", b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+    call_libc("mount", b"none", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(0), f"size={SIZE}".encode())
 
-    def call(name, *args):
-        if getattr(libc, name)(*args) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, f"{name}: {os.strerror(number)}")
 
-    call("unshare", CLONE_NEWNS)
-    call("mount", b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
-    call("mount", b"none", os.fsencode(folder), b"tmpfs", ctypes.c_ulong(0), f"size={SIZE}".encode())
+def unmount(folder):
+    if os.path.ismount(folder / "disk"):
+        call_libc("umount2", os.fsencode(folder / "disk"), MNT_DETACH)
 
 
 def obstacle():
@@ -157,4 +162,4 @@ def set_up(folder):
     return run
 
 
-CAMPAIGN = Campaign(set_up, share=0.7, obstacle=obstacle)
+CAMPAIGN = Campaign(set_up, share=0.7, obstacle=obstacle, clean_up=unmount)

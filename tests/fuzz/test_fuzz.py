@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fuzz import CAMPAIGNS, stand_in
+from fuzz import CAMPAIGNS, disk, stand_in
 from fuzz.runner import MOST_FINDINGS, Runner, format_table, python_path
 
 
@@ -63,6 +63,14 @@ def test_command_runs_one_case():
     assert (fine.returncode, fine.stdout) == (0, "fine\n")
     found = subprocess.run([*command, "stand_in", "101"], capture_output=True, text=True, env=environment)
     assert found.returncode == 1 and "Finding: a digit of 1" in found.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(disk.obstacle() is not None, reason="cannot mount a disk")
+def test_command_removes_the_disk_of_its_case(tmp_path):
+    environment = os.environ | {"PYTHONPATH": python_path(), "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-P", "-m", "fuzz", "--case", "disk", "3"], check=True, env=environment)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -25,7 +25,11 @@ def run_case(name, seed, folder=None):
     if folder is None:
         with tempfile.TemporaryDirectory() as folder:
             return run_case(name, seed, folder)
-    return find_campaign(name).set_up(Path(folder))(np.random.default_rng(seed))
+    campaign = find_campaign(name)
+    try:
+        return campaign.set_up(Path(folder))(np.random.default_rng(seed))
+    finally:
+        campaign.clean_up(Path(folder))
 
 
 def work(name, first_seed, seconds, n_cases, folder):
