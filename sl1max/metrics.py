@@ -427,7 +427,7 @@ def calibration_error(
     Returns
     -------
     float
-        Between 0 and 1; the mean of |mean_proba - frequency| over the bins, weighted by their sizes.
+        Between 0 and 1: mean absolute difference of ``mean_proba`` and ``frequency``, weighted by bin size.
 
     Examples
     --------

@@ -48,14 +48,14 @@ class MaxentDensity(DensityMixin, BaseEstimator):
 
     Attributes
     ----------
-    points_ : ndarray of shape (n_points, n_features_in_)
+    points_ : ndarray of shape (n_points, n_features)
         The sample space.
     q0_, proba_ : ndarrays of shape (n_points,)
         The default distribution and the model over it; each sums to one.
     gain_ : float
         Regularised gain over q0: the mean of ln(q(x) / q0(x)) over the examples, less the penalties.
     dual_gap_ : float
-        Certified upper bound on how far gain_ is below its maximum.
+        Certified upper bound on the distance of ``gain_`` to its maximum.
     converged_ : bool
     n_iter_ : int
     n_features_in_ : int

@@ -94,7 +94,7 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
     entropy_ : float
         Of the raw distribution over the sample space.
     dual_gap_ : float
-        Certified upper bound on how far gain_ is below its maximum.
+        Certified upper bound on the distance of ``gain_`` to its maximum.
     converged_ : bool
     n_iter_ : int
     n_presences_ : float

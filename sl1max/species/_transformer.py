@@ -70,9 +70,9 @@ class MaxentFeatures(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    means_ : ndarray of shape (n_features_out_,)
+    means_ : ndarray of shape (n_features_out,)
         Mean of each feature over the presences.
-    penalties_ : ndarray of shape (n_features_out_,)
+    penalties_ : ndarray of shape (n_features_out,)
         Penalty of each feature: beta s / sqrt(n), s its standard deviation over the n presences.
     classes_of_features_ : str
         Letters of the feature classes.
@@ -179,7 +179,7 @@ class MaxentFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_rows, n_features_out_), column by column in memory
+        ndarray of shape (n_rows, n_features_out), column by column in memory
         """
         check_is_fitted(self)
         V = encode_covariates(self.covariates_, open_covariates(self, X, reset=False))
