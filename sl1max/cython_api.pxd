@@ -65,6 +65,7 @@ cdef enum:
     BAD_OPTION = -12        # an unknown normaliser or algorithm, tol <= 0, or a negative number of steps
     FAILED = -13            # Ctrl-C while the GIL was held (Python raises it later), or an internal error
     IN_USE = -14            # another thread uses the solver; nothing was done
+    BAD_PENALTY = -15       # beta_upper or l2 negative or NaN, l2 infinite, or limits that exclude zero
 
 # Values of the stop flag other than 0
 cdef enum:
@@ -137,6 +138,17 @@ cdef int solver_step(solver_handle* solver, long long n, const int* stop) noexce
 cdef int solver_set_target(solver_handle* solver, const double* target, const double* mass) noexcept nogil
 
 cdef int solver_set_beta(solver_handle* solver, const double* beta) noexcept nogil
+
+# solver_set_penalty gives each weight x the penalty
+#
+#     beta max(x, 0) + beta_upper max(-x, 0) + l2 / 2 x^2,    low <= x <= high,
+#
+# with low <= 0 <= high; an infinite beta is a limit high = 0, an infinite beta_upper a limit low = 0. Arrays
+# (n_blocks, n_features), which are copied. NULL: beta as it is, beta_upper = beta, l2 = 0, no limit. Weights beyond a
+# limit move to it. solver_set_beta changes only beta (and beta_upper, if it was NULL).
+
+cdef int solver_set_penalty(solver_handle* solver, const double* beta, const double* beta_upper, const double* l2,
+                            const double* low, const double* high) noexcept nogil
 
 cdef int solver_set_offset(solver_handle* solver, const double* offset) noexcept nogil
 

@@ -92,6 +92,8 @@ cdef const char* status_message(int status) noexcept nogil:
         return "Python failed, or was interrupted"
     if status == IN_USE:
         return "another thread is at work on the solver: give each thread a solver of its own"
+    if status == BAD_PENALTY:
+        return "beta_upper or l2 is negative or NaN, l2 is infinite, or the limits of a weight exclude zero"
     return "no such status"
 
 
@@ -281,9 +283,9 @@ cdef object empirical_means(const solver_handle* problem, columns, target, mass)
     return columns.means(target if problem.normalizer == POOLED else np.ascontiguousarray(target * mass))
 
 
-cdef object make_problem(const solver_handle* handle, columns, means, penalties, target, mass, offset):
+cdef object make_problem(const solver_handle* handle, columns, means, penalties, target, mass, offset, more=()):
     return Problem(columns, means, np.array(penalties), target, mass, pooled=handle.normalizer == POOLED,
-                   reference=handle.normalizer == LOGISTIC, intercept=handle.intercept, offset=offset)
+                   reference=handle.normalizer == LOGISTIC, intercept=handle.intercept, offset=offset, **dict(more))
 
 
 cdef int make_solver(const columns_handle* columns, const double* beta, int algorithm, double tol,
@@ -317,7 +319,7 @@ cdef int change_problem(solver_handle* handle, const double* target, const doubl
             penalties = view_doubles(beta, handle.n_blocks * handle.X.n_cols).reshape(handle.n_blocks, -1)
             means = problem.emp_mean[:, :-1]
         solver.change(make_problem(handle, problem.columns, means, penalties, targets, masses,
-                                   None if offset == NULL else view_cells(handle, offset)))
+                                   None if offset == NULL else view_cells(handle, offset), problem.given_penalty))
         handle.target, handle.mass, handle.offset = target, mass, offset
         handle.evaluated = False
         return OK
@@ -464,6 +466,51 @@ cdef int solver_set_beta(solver_handle* solver, const double* beta) noexcept nog
         return NULL_POINTER
     status = check_beta(solver, beta)
     return change_problem(solver, solver.target, solver.mass, beta, solver.offset) if status == OK else status
+
+
+cdef object copy_penalty(const solver_handle* handle, const double* values):
+    if values == NULL:
+        return None
+    return np.array(view_doubles(values, handle.n_blocks * handle.X.n_cols)).reshape(handle.n_blocks, -1)
+
+
+cdef int change_penalty(solver_handle* handle, const double* beta, const double* beta_upper, const double* l2,
+                        const double* low, const double* high) noexcept with gil:
+    try:
+        solver = <object> handle.solver
+        problem = solver.problem
+        penalties = problem.given_beta if beta == NULL else copy_penalty(handle, beta)
+        more = {"beta_upper": copy_penalty(handle, beta_upper), "l2": copy_penalty(handle, l2),
+                "low": copy_penalty(handle, low), "high": copy_penalty(handle, high)}
+        solver.change(make_problem(handle, problem.columns, problem.emp_mean[:, :-1], penalties,
+                                   view_cells(handle, handle.target), view_doubles(handle.mass, handle.X.n_rows),
+                                   None if handle.offset == NULL else view_cells(handle, handle.offset), more))
+        handle.evaluated = False
+        return OK
+    except BaseException as error:
+        return caught(error)
+
+
+cdef int check_penalty(const solver_handle* problem, const double* beta_upper, const double* l2, const double* low,
+                       const double* high) noexcept nogil:
+    cdef ptr_t k
+    for k in range(problem.n_blocks * problem.X.n_cols):
+        if ((beta_upper != NULL and not beta_upper[k] >= 0.0) or (l2 != NULL and not 0.0 <= l2[k] < INFINITY)
+                or (low != NULL and not low[k] <= 0.0) or (high != NULL and not high[k] >= 0.0)):
+            return BAD_PENALTY
+    return OK
+
+
+cdef int solver_set_penalty(solver_handle* solver, const double* beta, const double* beta_upper, const double* l2,
+                            const double* low, const double* high) noexcept nogil:
+    cdef int status = OK
+    if solver == NULL:
+        return NULL_POINTER
+    if beta != NULL:
+        status = check_beta(solver, beta)
+    if status == OK:
+        status = check_penalty(solver, beta_upper, l2, low, high)
+    return change_penalty(solver, beta, beta_upper, l2, low, high) if status == OK else status
 
 
 cdef int solver_set_offset(solver_handle* solver, const double* offset) noexcept nogil:

@@ -178,6 +178,27 @@ def test_steps_to_the_optimum(normalizer, with_offset, algorithm, values, by_row
 
 
 @pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_general_penalty(normalizer):
+    twin = make_twin(normalizer, values="unit")
+    upper, l2 = 2 * twin.beta, 0.5 * twin.beta
+    low, high = np.full(twin.beta.shape, -0.3), np.full(twin.beta.shape, np.inf)
+    with Handles(twin) as h:
+        C.solver_step(h.solver, 2, None)
+        given = [pointer(array) for array in (upper, l2, low, high)]
+        assert C.solver_set_penalty(h.solver, None, *given) == K.OK
+        # Other changes keep it.
+        assert C.solver_set_target(h.solver, pointer(h.target), pointer(h.mass)) == K.OK
+        assert C.solver_set_beta(h.solver, pointer(h.beta)) == K.OK
+        assert C.solver_step(h.solver, 1000, None) == K.CONVERGED
+        general = type(twin)(**vars(twin) | {"beta_upper": upper, "l2": l2, "low": low, "high": high})
+        assert close_to(general, *h.weights(), 1e-8)
+        assert (h.weights()[0] >= -0.3).all()
+        assert C.solver_set_penalty(h.solver, pointer(h.beta), None, None, None, None) == K.OK
+        assert C.solver_step(h.solver, 1000, None) == K.CONVERGED
+        assert close_to(twin, *h.weights(), 1e-8)
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
 def test_changes_between_steps(normalizer):
     rng = np.random.default_rng(5)
     first = make_twin(normalizer, seed=1, values="unit")
@@ -558,6 +579,20 @@ class TestErrors:
     @pytest.mark.parametrize(("value", "expected"), [(-1.0, "BAD_BETA"), (np.nan, "BAD_BETA"), (np.inf, "OK")])
     def test_beta(self, value, expected):
         assert self.spoiled("beta", value) == getattr(K, expected)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("beta_upper", -1.0), ("beta_upper", np.nan), ("l2", -1.0), ("l2", np.inf), ("low", 1.0), ("high", -1.0)],
+    )
+    def test_penalty(self, name, value):
+        twin = make_twin("blocks", values="unit")
+        names = "beta_upper", "l2", "low", "high"
+        with Handles(twin) as h:
+            wrong = np.full(twin.beta.shape, value)
+            given = [pointer(wrong) if name == other else None for other in names]
+            assert C.solver_set_penalty(h.solver, None, *given) == K.BAD_PENALTY
+            assert C.solver_set_penalty(h.solver, pointer(wrong * np.nan), *[None] * 4) == K.BAD_BETA
+            assert C.solver_set_penalty(None, None, *[None] * 4) == K.NULL_POINTER
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_offset(self, value):

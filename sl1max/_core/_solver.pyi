@@ -46,6 +46,7 @@ class Problem:
     columns: Columns
     emp_mean: np.ndarray
     given_beta: np.ndarray
+    given_penalty: dict[str, np.ndarray | None]
     beta: np.ndarray
     beta_upper: np.ndarray
     l2: np.ndarray | None

@@ -262,6 +262,7 @@ cdef class Problem:
     cdef readonly Columns columns
     cdef readonly object emp_mean
     cdef readonly object given_beta     # as it came
+    cdef readonly object given_penalty  # what came beside beta, by name
     cdef readonly object beta           # with inf for what needs no weight, and the intercepts'
     cdef readonly object beta_upper     # the same array where the two are equal
     cdef readonly object l2, low, high  # None or with the intercepts'
@@ -271,6 +272,7 @@ cdef class Problem:
                  beta_upper=None, l2=None, low=None, high=None):
         self.columns = columns
         self.given_beta = beta
+        self.given_penalty = {"beta_upper": beta_upper, "l2": l2, "low": low, "high": high}
         self.intercept = intercept
         self.view.X = columns.get_view()
         self.view.n_blocks = target.shape[0]
