@@ -21,7 +21,7 @@ __all__ = ["Texts", "attach_vectorizer", "get_vectorizer", "read_texts", "text_f
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "lines"]
 FORMATS = ("csv", "tsv", "jsonl", "lines")
-_BY_ENDING = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
+ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
 _CLASSES = ("CountVectorizer", "TfidfVectorizer")
 _LARGEST_FIELD = 1 << 30  # bytes of a cell of a table; the csv module allows 128 KiB
 
@@ -52,7 +52,7 @@ def text_format(path: str | os.PathLike[str]) -> str | None:
     stem, ending = os.path.splitext(os.fspath(path))
     if ending in COMPRESSIONS:
         ending = os.path.splitext(stem)[1]
-    return _BY_ENDING.get(ending.lower())
+    return ENDINGS.get(ending.lower())
 
 
 def read_texts(
@@ -99,7 +99,7 @@ def read_texts(
     if format == "auto":
         format = text_format(name)
         if format is None:
-            raise ValueError(f"{name}: the ending of the name is none of {', '.join(_BY_ENDING)}: give the format")
+            raise ValueError(f"{name}: the ending of the name is none of {', '.join(ENDINGS)}: give the format")
     if format not in FORMATS:
         raise ValueError(f"format={format!r} is unknown: it must be one of {', '.join(map(repr, FORMATS))}")
     try:

@@ -61,4 +61,39 @@ plt.show()
 print(model.top_features(guess, 6, by="effect", sign="positive", X=X_train, feature_names=words))
 
 # %%
+# Other tools
+# -----------
+#
+# ``to_sklearn`` returns the equivalent scikit-learn model, for tools that expect one. With shap, for instance,
+# ``LinearExplainer`` gives the contributions relative to an average page: weight times the value less its mean. Only
+# the words with a weight are needed, so that the pages fit in a dense array.
+
+exclusive = sl1max.fit(X_train, labels, beta=1)
+equivalent = exclusive.to_sklearn()
+used = np.flatnonzero(equivalent.coef_.any(axis=0))
+pages = X_train[:, used].toarray()
+relative = equivalent.coef_[:, used] * (page[:, used].toarray() - pages.mean(axis=0))
+print(f"{used.size} of {X_train.shape[1]} words have a weight")
+try:
+    import shap
+except ImportError:
+    print("shap is not installed (pip install shap)")
+else:
+    masker = shap.maskers.Independent(pages, max_samples=len(pages))
+    explainer = shap.LinearExplainer((equivalent.coef_[:, used], equivalent.intercept_), masker)
+    values = explainer.shap_values(page[:, used].toarray())[0].T
+    print("largest difference from weight * (value - mean):", abs(values - relative).max().round(9))
+
+# %%
+# A table of weights like that of eli5 needs no other package: one column of words for each class, those with the
+# largest weights first.
+
+columns = [
+    model.top_features(label, 8, sign="positive", feature_names=words)["feature"].tolist() for label in model.classes
+]
+print("".join(f"{label:<16}" for label in model.classes))
+for row in zip(*columns, strict=True):
+    print("".join(f"{word:<16}" for word in row))
+
+# %%
 # :func:`sl1max.report` writes these tables, the confusion matrix, calibration and more to one HTML file.

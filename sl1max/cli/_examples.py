@@ -15,7 +15,7 @@ from sl1max._utils.arrays import load_array, load_sparse
 from sl1max.cli._errors import InputError, blamed_on
 from sl1max.model._model import Model, load
 from sl1max.svmlight import read_bytes, read_svmlight, read_svmlight_pieces
-from sl1max.text import get_vectorizer, read_texts, text_format
+from sl1max.text import ENDINGS, get_vectorizer, read_texts, text_format
 
 STREAM = "-"  # standard input, as a name of a data file
 TABLES = ("csv", "tsv", "jsonl")
@@ -77,7 +77,10 @@ def read_training_set(args) -> Examples:
     if is_texts(args.data, args):
         if args.labels is not None:
             raise InputError("--labels is for .npz; a file of texts has a column of labels, see --label-column")
-        return read_text_examples(args.data, text_options(args), args.label_sets)
+        options = text_options(args)
+        if args.text and options.format is None and args.data != STREAM:
+            options = replace(options, format=text_format(args.data) or "csv")
+        return read_text_examples(args.data, options, args.label_sets)
     return read_examples(
         args.data, labels=args.labels, label_sets=args.label_sets, zero_based=args.zero_based,
         n_features=args.n_features,
@@ -122,10 +125,12 @@ def read_text_examples(path, options: TextOptions, label_sets=False, with_y=True
         if with_y:
             raise InputError("texts from standard input need --text-format")
         form = "lines"
+    if form is None:
+        raise InputError(f"{path}: the name does not end in {', '.join(ENDINGS)}: give --text-format")
     with blamed_on(path):
         texts, labels = read_texts(
             open_data(path), text_column=options.text_column, label_column=options.label_column if with_y else None,
-            label_separator=options.label_separator, format=form or "auto",
+            label_separator=options.label_separator, format=form,
         )  # fmt: skip
     if labels is None:
         return Examples(None, None, texts=texts)

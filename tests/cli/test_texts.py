@@ -119,7 +119,13 @@ def test_complaints_about_texts(files, capsys, monkeypatch):
     complain(capsys, "train", "m", "train.csv", "--labels", "y.npy", says="a file of texts has a column of labels")
     complain(capsys, "predict", "features", "train.csv", says="train.csv: the model was trained on features, not on")
     complain(capsys, "evaluate", "features", "train.csv", says="train.csv: the model was trained on features, not on")
-    complain(capsys, "predict", "news", "words.svm", says="words.svm: the ending of the name is none of .csv")
+    complain(
+        capsys,
+        "predict",
+        "news",
+        "words.svm",
+        says="words.svm: the name does not end in .csv, .tsv, .jsonl, .ndjson, .txt: give --text-format",
+    )
     complain(capsys, "evaluate", "news", "-", says="texts from standard input need --text-format")
     (files / "empty.csv").write_text("text,label\n,a\n,b\n")
     complain(capsys, "train", "m", "empty.csv", says="empty.csv: empty vocabulary")
@@ -130,7 +136,9 @@ def test_complaints_about_texts(files, capsys, monkeypatch):
 
 def test_texts_of_another_name(files, capsys):
     (files / "train.csv").rename("train.dat")
-    assert run_json(capsys, "train", "news", "train.dat", "--text", "--text-format", "csv", *COLUMNS)["n_classes"] == 3
+    assert run_json(capsys, "train", "news", "train.dat", "--text", *COLUMNS)["n_classes"] == 3
+    report = run_json(capsys, "evaluate", "news", "train.dat", "--text-format", "csv", "--label-column", "topic")
+    assert report["examples"] == 60
 
 
 def test_labels_that_are_words(files, capsys):
