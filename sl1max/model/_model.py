@@ -289,7 +289,7 @@ class Model:
     def predict_proba_independent(
         self, X: Matrix, offset: ArrayLike | None = None, n_jobs: int | None = None
     ) -> np.ndarray:
-        """p(y_c = 1|x) of independent classes, each a yes-or-no question of its own: rows need not sum to one.
+        """p(y_c = 1|x) of independent classes; rows need not sum to one.
 
         Class-conditional models have no probability of their own for the rest: it is that of Bayes' rule with the
         training examples, equally likely, as p(x), and is cut off at 1 - 2**-53.
