@@ -1,5 +1,6 @@
 """Problems that several test files train on, and comparisons of models."""
 
+import contextlib
 import os
 import signal
 
@@ -12,6 +13,7 @@ from sl1max._core import _solver
 from sl1max._core._options import SolverOptions
 from sl1max._core._solver import Columns, Problem, Solver
 from sl1max._execution.control import FitControl
+from sl1max._models import costs
 from sl1max._solvers.grouped_rows import MergedSolver
 
 MODELS = [
@@ -67,6 +69,20 @@ def assert_equal_models(left, right):
 def assert_close_models(left, right, X, atol=1e-5):
     np.testing.assert_allclose(left.objective, right.objective, rtol=1e-8)
     np.testing.assert_allclose(left.predict_log_proba(X), right.predict_log_proba(X), atol=atol)
+
+
+@contextlib.contextmanager
+def choosing(name):
+    """Let exclusive classes have one solver, whatever the cost, where it can solve the problem."""
+
+    def chosen(*size, can_stream, **about):
+        return name if can_stream or name != costs.CLASSES else costs.ROWS
+
+    choose, costs.choose_solver = costs.choose_solver, chosen
+    try:
+        yield
+    finally:
+        costs.choose_solver = choose
 
 
 def break_classes(monkeypatch, error, labels):

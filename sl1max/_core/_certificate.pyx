@@ -19,11 +19,12 @@ what the intervals need: t is chosen to minimise it.
 This gap is linear in the worst violation, whereas the objective is quadratic. Near the optimum the correction therefore
 includes the violated coordinates, each with about its Newton step, and the gap is quadratic too.
 """
-from libc.math cimport INFINITY, exp, fabs, log1p, sqrt
+from libc.math cimport INFINITY, exp, fabs, sqrt
 from libc.string cimport memset
 
 from sl1max._core._column cimport column_add_weighted, column_axpy, column_dot, row_axpy
 from sl1max._core._conjugate cimport centred_score, conjugate_gradients, fill_moved_mass, system_t
+from sl1max._core._divergence cimport excess
 from sl1max._core._normalizer cimport center_direction, coordinate_moments, fill_cell_curvature, interrupted, walk
 from sl1max._core._penalty cimport (
     get_penalty, interval_mixing, is_between_limits, is_free, l1, minimise_quadratic, needed_mixing, needed_mixing_at,
@@ -174,13 +175,6 @@ cdef void price(const problem_t* problem, state_t* state) noexcept nogil:
             gradient_by_columns(problem, state, c)
         if interrupted(state):
             return
-
-
-cdef inline double excess(double r) noexcept nogil:
-    """(1 + r) ln(1 + r) - r: the contribution of a cell to KL(p || q), divided by q, where p = (1 + r) q."""
-    if -1e-4 < r < 1e-4:
-        return r * r * (0.5 - r * (1.0 / 6.0 - r / 12.0))      # the next term is below the last digit
-    return 1.0 if r <= -1.0 else (1.0 + r) * log1p(r) - r
 
 
 cdef inline double cell_divergence(double q, double correction, double target, double t, double emptied) noexcept nogil:

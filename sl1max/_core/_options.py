@@ -69,5 +69,23 @@ class SolverOptions:
     # Coordinates in one factor.
     max_factor_size: int = 2048
 
+    # Many exclusive classes
+
+    # Bytes for the two numbers that are kept of every cell, class by example; above, they are computed when needed.
+    many_classes_memory: int = 1 << 30
+    # Rounds that may be sweeps alone, while there are more violators than weights.
+    max_sweep_rounds: int = 10
+    # The longest step of a weight times the largest value of its column, in the first Newton step.
+    first_radius: float = 2.0
+    # Coordinates of a class in one matrix.
+    max_block_size: int = 500
+    # A feature without a weight joins the working set if its gradient exceeds this share of its penalty.
+    near_violator: float = 0.9
+    # A gap, relative to the objective of zero weights, above which a model is not solved to its last digits: passes end
+    # once they add little.
+    far_relative_gap: float = 0.1
+    # Passes over the classes in one Newton step.
+    max_passes: int = 100
+
 
 DEFAULT_OPTIONS = SolverOptions()

@@ -142,6 +142,12 @@ class Penalties:
         values[features] = self._at(name, c, side, mass, features)
         return values
 
+    def of_others(self):
+        """beta_cj of a class without examples (n_features,): what classes have for the features that they lack."""
+        if self.beta.ndim == 2:
+            return self._at("beta", 0, IN_CLASS, self._moments.mass, None)
+        return self._lacking("beta", IN_CLASS)
+
     @property
     def least(self) -> np.ndarray:
         """Lower bounds of the penalties of every feature (n_features,), over all blocks."""

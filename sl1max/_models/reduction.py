@@ -4,8 +4,8 @@ The five models differ in which class blocks share a problem, and in how these a
 
 ========================  ==========================================================================
 conditional, independent  one per class: the difference of the class's and its non-class's weights
-conditional, exclusive    two classes: the same, the second against the first; else one problem, of many classes
-                          solved class by class
+conditional, exclusive    two classes: the same, the second against the first; else one problem, for which `costs`
+                          chooses a solver
 class-conditional         one per class
 joint with intercept      separates: one class-conditional problem per block, with beta_cj / p~(c)
 joint without intercept   exclusive: one problem; independent: one per class, with its non-class
@@ -24,19 +24,19 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import sparse
 
+from sl1max._core._options import DEFAULT_OPTIONS
 from sl1max._core._solver import Problem, Solver
 from sl1max._data.inputs import Data, take_rows
 from sl1max._data.moments import IN_CLASS, NON_CLASS, Moments, weigh
 from sl1max._data.penalties import Penalties
 from sl1max._data.precision import find_imprecision
+from sl1max._models import costs
 from sl1max._solvers.grouped_rows import MOST_EXAMPLES, MergedSolver
 from sl1max._solvers.many_classes import ByClassSolver, ClassTasks
+from sl1max._solvers.row_space import make_row_space_solver
 from sl1max._utils.progress import FitProgress
 from sl1max.model._model import Model
 
-# Classes x examples from which on exclusive classes are solved one by one. All at once need 32 bytes per pair, two
-# gigabytes here.
-MANY_CELLS = 1 << 26
 # Solving exclusive classes one by one starts from a model of one in COARSER examples, if these are at least LEAST_ROWS.
 # It is trained as long as a pass decreases the objective below the share COARSE_FALL.
 COARSER = 8
@@ -157,8 +157,10 @@ class Reduction:
 
     def zero_beta(self, plan: Plan) -> float:
         """Compute the smallest beta at which all weights of a problem are zero; for penalties of beta = 1."""
-        if self._goes_by_class(plan):
-            return self._by_class_solver(plan, tol=0.0).largest_ratio()
+        name = self.solver_name(plan)
+        if name != costs.GRAM:
+            make = self._row_space_solver if name == costs.ROWS else self._by_class_solver
+            return make(plan, tol=0.0).largest_ratio()
         penalty, emp_mean = self._penalty(plan), self._emp_mean(plan)
         problem = self._problem(plan, emp_mean, penalty)
         distance = Solver(problem, algorithm="newton").expectations() - emp_mean
@@ -184,8 +186,11 @@ class Reduction:
 
         If the problem changes later, it is a solver of all rows, for `change_solver`.
         """
-        if not changes and algorithm == "newton" and self._goes_by_class(plan):
+        name = costs.GRAM if changes or algorithm != "newton" else self.solver_name(plan)
+        if name != costs.GRAM:
             start = self._start(plan) if begun is None else self._start_again(plan, begun)
+            if name == costs.ROWS:
+                return self._row_space_solver(plan, tol, start)
             return self._by_class_solver(plan, tol, start, n_threads)
         penalty, emp_mean = self._penalty(plan), self._emp_mean(plan)
         start = self._start(plan) if begun is None else self._start_again(plan, begun)
@@ -202,19 +207,33 @@ class Reduction:
             whole=whole,
         )  # fmt: skip
 
-    def _goes_by_class(self, plan):
-        """Whether there are too many exclusive classes to solve the problem with all classes at once."""
-        return (
-            not plan.pooled
-            and len(plan.blocks) > 2
-            and len(plan.blocks) * len(self.data.mass) >= MANY_CELLS
-            and not self.data.columns.dense
-            and self.data.columns.nnz > 0
-            and self.data.offset is None
-            and not self.penalties.some_free
-            and not self.penalties.strengths.is_general
-            and (self.data.mass > 0).all()
+    def solver_name(self, plan) -> str:
+        """Name the solver of a problem; see `costs.choose_solver`."""
+        columns, n_rows = self.data.columns, len(self.data.mass)
+        is_plain = not self.penalties.strengths.is_general and not self.penalties.some_free
+        if plan.pooled or len(plan.blocks) < 3 or not is_plain:
+            return costs.GRAM
+        if not (self.penalties.least[columns.extent[:-1] > 0] > 0).all():  # underflow
+            return costs.GRAM
+        can_stream = (
+            not columns.dense and columns.nnz > 0 and self.data.offset is None and bool((self.data.mass > 0).all())
         )
+        return costs.choose_solver(
+            len(plan.blocks), n_rows, columns.nnz, dense=columns.dense, memory=DEFAULT_OPTIONS.many_classes_memory,
+            can_stream=can_stream,
+        )  # fmt: skip
+
+    def _row_space_solver(self, plan, tol, start=None, options=None):
+        blocks = plan.blocks
+        return make_row_space_solver(
+            self.data.columns, self._base(plan), len(blocks),
+            examples=lambda b: self._class_target(plan, blocks[b])[:2],
+            features=lambda b: self.moments.features(blocks[b][0]),
+            emp_mean=lambda b: self.moments.sums.block(*blocks[b]) / self.moments.mass,
+            beta=lambda b: self.penalties.block(*blocks[b]),
+            common_beta=self.penalties.of_others(),
+            intercept=self.fit_intercept, offset=self._offset(plan), tol=tol, warm_start=start, options=options,
+        )  # fmt: skip
 
     def _by_class_solver(self, plan, tol, start=None, n_threads=1):
         blocks = plan.blocks

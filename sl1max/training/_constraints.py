@@ -100,7 +100,7 @@ def constraints(
 
 def _look_at(reduction, plan, asked):
     """Yield columns, targets, beta, expectations, active constraints and weights of every block of a problem."""
-    solver = reduction.make_solver(plan, "newton", tol=1.0)
+    solver = reduction.make_solver(plan, "newton", tol=1.0, changes=True)
     weights = np.zeros_like(solver.problem.beta)
     blocks, cols, values = solver.coefficients()
     weights[blocks, cols] = values

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from problems import choosing
 from scipy import sparse, special
 
 import sl1max
 from sl1max._core._solver import Columns
 from sl1max._data.inputs import take_rows
 from sl1max._execution import parallel
-from sl1max._models import reduction
+from sl1max._models import costs, reduction
 from sl1max._solvers import many_classes
 from sl1max._solvers.many_classes import ByClassSolver
 from sl1max.exceptions import FitMemoryError
@@ -34,8 +35,9 @@ def made(n_rows=300, n_features=60, n_classes=6, values="binary", seed=0):
 
 
 @pytest.fixture
-def one_by_one(monkeypatch):
-    monkeypatch.setattr(reduction, "MANY_CELLS", 0)
+def one_by_one():
+    with choosing(costs.CLASSES):
+        yield
 
 
 @pytest.fixture
@@ -45,13 +47,10 @@ def none_is_light(monkeypatch):
 
 def fit_both(X, y, tol=1e-3, **settings):
     """The models by this solver and, well solved, by that of all classes at once."""
-    many = reduction.MANY_CELLS
-    reduction.MANY_CELLS = 0
-    try:
+    with choosing(costs.CLASSES):
         ours = sl1max.fit(X, y, tol=tol, **settings)
-    finally:
-        reduction.MANY_CELLS = many
-    return ours, sl1max.fit(X, y, tol=1e-7, **settings)
+    with choosing(costs.GRAM):
+        return ours, sl1max.fit(X, y, tol=1e-7, **settings)
 
 
 def assert_certified(ours, theirs, tol):
@@ -112,16 +111,12 @@ class TestSameProblem:
     @given(st.integers(0, 10_000), st.integers(3, 9), st.floats(0.3, 3.0), st.booleans())
     def test_gap_is_one_after_every_pass(self, seed, n_classes, beta, fit_intercept):
         X, y = made(n_rows=80, n_features=25, n_classes=n_classes, seed=seed)
-        many = reduction.MANY_CELLS
         optimum = sl1max.fit(X, y, beta=beta, fit_intercept=fit_intercept, tol=1e-9)
         seen = []
-        reduction.MANY_CELLS = 0
-        try:
+        with choosing(costs.CLASSES):
             sl1max.fit(
                 X, y, beta=beta, fit_intercept=fit_intercept, tol=1e-2, callback=lambda progress: seen.append(progress)
             )
-        finally:
-            reduction.MANY_CELLS = many
         least = optimum.objective - optimum.dual_gap
         assert all(progress.objective - optimum.objective <= progress.dual_gap + 1e-12 for progress in seen)
         assert all(progress.objective >= least - 1e-12 for progress in seen)
@@ -371,7 +366,7 @@ class TestStopping:
 
 def make_solver(X, y, tol, **settings):
     problem = sl1max.Problem(X, y, **settings)
-    reduced = problem._reduce(problem._data, problem._beta)
+    reduced = problem._reduce(problem._data, problem._strengths)
     (plan,) = reduced.plans("newton")
     return reduced.make_solver(plan, "newton", tol)
 
@@ -420,8 +415,8 @@ class TestStart:
     def test_least_beta_without_weights(self, one_by_one):
         X, y = made()
         least = sl1max.training._path.zero_beta(X, y)
-        reduction.MANY_CELLS = 1 << 40
-        assert_allclose(least, sl1max.training._path.zero_beta(X, y), rtol=1e-9)
+        with choosing(costs.GRAM):
+            assert_allclose(least, sl1max.training._path.zero_beta(X, y), rtol=1e-9)
 
     def test_left_to_the_other_solver(self, one_by_one):
         """Without a penalty there is an equality for each weight; dense columns touch all rows."""

@@ -7,9 +7,11 @@ import time
 import joblib
 import numpy as np
 import pytest
+from problems import choosing
 from scipy import sparse
 
 import sl1max
+from sl1max._models import costs
 from sl1max._utils.threads import call_later, count_threads, map_threads
 from sl1max.exceptions import ThreadStartError
 
@@ -86,10 +88,9 @@ def test_fit_and_predict_where_threads_cannot_start(monkeypatch, error, kind, me
 def test_fit_of_many_classes_where_threads_cannot_start(monkeypatch, error, message):
     rng = np.random.default_rng(0)
     X, y = sparse.csr_array((rng.random((400, 9)) < 0.2) * 1.0), rng.integers(0, 40, 400)
-    monkeypatch.setattr("sl1max._models.reduction.MANY_CELLS", 100)
     monkeypatch.setattr("sl1max._solvers.many_classes.PANEL_WIDTH", 4)
     refuse_threads(monkeypatch, error)
-    with pytest.raises(sl1max.FitError, match=message):
+    with choosing(costs.CLASSES), pytest.raises(sl1max.FitError, match=message):
         sl1max.fit(X, y, n_jobs=4)
 
 
