@@ -10,9 +10,9 @@ y <- factor(scan(at("y.txt"), quiet = TRUE))
 fit <- function() {
   share <- prop.table(table(y))
   residual <- sapply(levels(y), function(level) (y == level) - (if (options$intercept) share[level] else 1 / nlevels(y)))
-  largest <- max(abs(crossprod(x, residual))) / nrow(x)
+  largest <- max(abs(crossprod(x, residual))) / nrow(x) / options$alpha
   path <- exp(seq(log(max(largest, options$penalty)), log(options$penalty), length.out = options$n_path))
-  glmnet(x, y, family = "multinomial", lambda = path, standardize = FALSE, intercept = options$intercept == 1,
+  glmnet(x, y, family = "multinomial", alpha = options$alpha, lambda = path, standardize = FALSE, intercept = options$intercept == 1,
          thresh = options$thresh, maxit = 1e8, type.multinomial = "ungrouped")
 }
 seconds <- sum(system.time(model <- fit())[c("user.self", "sys.self")])

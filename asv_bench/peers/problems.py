@@ -2,9 +2,10 @@
 
 Every solver minimises the same function of the weights (and of the intercept, which is never penalised):
 
-    mean_i [ logsumexp_c score_ic - score_i,y(i) ]  +  1 / (C m) * sum |weight|
+    mean_i [ logsumexp_c score_ic - score_i,y(i) ]  +  1 / (C m) * sum [ r |weight| + (1 - r) / 2 weight^2 ]
 
-with score = X @ weight + intercept. A binary problem has one weight vector and the scores (0, X @ w + b).
+with score = X @ weight + intercept and r = l1_ratio, which is 1 but for elastic nets. A binary problem has one weight
+vector and the scores (0, X @ w + b).
 """
 
 import os
@@ -37,6 +38,7 @@ class Problem:
     load: Callable[[], tuple]
     intercept: bool = False
     exclusive: bool = False
+    l1_ratio: float = 1.0
 
     @property
     def X(self):
@@ -53,10 +55,15 @@ class Problem:
     @property
     def beta(self):
         """Weight of the L1 norm in the mean objective."""
-        return 1.0 / (self.C * self.X.shape[0])
+        return self.l1_ratio / (self.C * self.X.shape[0])
+
+    @property
+    def l2(self):
+        """Weight of half the squared L2 norm in the mean objective."""
+        return (1.0 - self.l1_ratio) / (self.C * self.X.shape[0])
 
     def with_intercept(self):
-        return Problem(f"{self.name}/intercept", self.group, self.C, self.load, True, self.exclusive)
+        return Problem(f"{self.name}/intercept", self.group, self.C, self.load, True, self.exclusive, self.l1_ratio)
 
     def scores(self, coef, intercept):
         """Scores (m, n_classes); a binary problem's first column is zero."""
@@ -67,7 +74,7 @@ class Problem:
         """Value at coef (n_outputs, n_features), intercept (n_outputs,), in float64."""
         scores = self.scores(coef, intercept)
         loss = logsumexp(scores, axis=1) - scores[np.arange(len(scores)), self.y]
-        return float(loss.mean() + self.beta * np.abs(coef).sum())
+        return float(loss.mean() + self.beta * np.abs(coef).sum() + 0.5 * self.l2 * (coef**2).sum())
 
     @property
     def objective_zero(self):
@@ -80,6 +87,7 @@ class Problem:
     def lower_bound(self, coef, intercept):
         """A lower bound on the optimum: the entropy of (1 - t) q + t p~, t just large enough to be feasible.
 
+        With an L2 penalty q itself may be better: it misses the constraints at a finite cost.
         With an intercept the bound holds only where q(c) = p~(c), so it is first fitted to the weights.
         """
         scores = self.scores(coef, intercept)
@@ -88,10 +96,15 @@ class Problem:
             scores = _fit_intercept(scores, onehot)
         prob = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
         outputs = slice(None) if self.exclusive else slice(1, None)
-        violation = np.abs(np.asarray(self.X.T @ (prob - onehot)[:, outputs])).max() / len(scores)
+        violations = np.abs(np.asarray(self.X.T @ (prob - onehot)[:, outputs])) / len(scores)
+        violation = violations.max()
         keep = min(1.0, self.beta / violation) if violation > 0 else 1.0
         mixed = keep * prob + (1 - keep) * onehot
-        return float(-xlogy(mixed, mixed).sum(axis=1).mean())
+        bound = float(-xlogy(mixed, mixed).sum(axis=1).mean())
+        if self.l2 == 0:
+            return bound
+        cost = 0.5 * (np.maximum(violations - self.beta, 0) ** 2).sum() / self.l2
+        return max(bound, float(-xlogy(prob, prob).sum(axis=1).mean() - cost))
 
 
 def _fit_intercept(scores, onehot, n_steps=50):
@@ -224,6 +237,15 @@ def _made():
     for C in (0.1, 1, 10):
         load = _call(made_dense_exclusive, 20000, 100, 5)
         yield Problem(f"dense/20000x100x5/C{C:g}", "dense exclusive", C, load, exclusive=True)
+    for C in (0.1, 1):
+        load = _call(made_text, 8000, 20000, 2)
+        yield Problem(f"made/text/elastic/C{C:g}", "elastic net", C, load, l1_ratio=0.5)
+        load = _call(made_text, 4000, 10000, 5)
+        yield Problem(f"made/exclusive/elastic/C{C:g}", "elastic net", C, load, exclusive=True, l1_ratio=0.5)
+        load = _call(made_dense, 20000, 200)
+        yield Problem(f"dense/20000x200/elastic/C{C:g}", "elastic net, dense", C, load, l1_ratio=0.5)
+        load = _call(made_dense_exclusive, 20000, 100, 5)
+        yield Problem(f"dense/20000x100x5/elastic/C{C:g}", "elastic net, dense", C, load, exclusive=True, l1_ratio=0.5)
     yield Problem("zipf200/C1", "many classes", 1.0, made_zipf, exclusive=True)
 
 
@@ -245,4 +267,4 @@ def tiny_like(problem):
         load = _call(made_text, 60, 40, 3 if problem.exclusive else 2)
     else:
         load = _call(made_dense, 60, 20)
-    return Problem("tiny", problem.group, 1.0, load, problem.intercept, problem.exclusive)
+    return Problem("tiny", problem.group, 1.0, load, problem.intercept, problem.exclusive, problem.l1_ratio)

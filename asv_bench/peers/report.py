@@ -16,6 +16,8 @@ BARS = {
     "real-valued": [(1e-3, None, 1.5), (1e-6, None, 3.0)],
     "one-hot": [(1e-3, None, 1.5), (1e-6, None, 4.0)],
     "dense exclusive": [(1e-4, "sklearn-saga", 1.5)],
+    "elastic net": [(1e-4, None, 3.0)],
+    "elastic net, dense": [(1e-4, None, 1.5)],
 }
 
 

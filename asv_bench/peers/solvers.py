@@ -45,6 +45,7 @@ class Solver:
     independent = True  # solves the binary problem
     intercept = True  # can fit an unpenalised intercept
     plain = True  # can do without an intercept
+    elastic = False  # takes an L2 penalty too
     max_features = None
     is_reference = False  # reaches any accuracy in reasonable time
     wakes_slowly = False  # left out of the quick comparison
@@ -53,7 +54,8 @@ class Solver:
     def handles(self, problem):
         fits_kind = self.exclusive if problem.exclusive else self.independent
         fits_round = self.intercept if problem.intercept else self.plain
-        return fits_kind and fits_round and problem.X.shape[1] <= (self.max_features or np.inf)
+        fits_penalty = self.elastic or problem.l1_ratio == 1
+        return fits_kind and fits_round and fits_penalty and problem.X.shape[1] <= (self.max_features or np.inf)
 
     def version(self):
         raise NotImplementedError
@@ -69,6 +71,7 @@ class Sl1max(Solver):
     name = "sl1max"
     is_reference = True
     exclusive = True
+    elastic = True
     knobs = tolerances(0, -10)
 
     def __init__(self):
@@ -87,7 +90,8 @@ class Sl1max(Solver):
             y,
             distribution="conditional",
             label_mode=label_mode,
-            beta=1.0 / problem.C,
+            beta=problem.l1_ratio / problem.C,
+            l2=(1 - problem.l1_ratio) / problem.C,
             beta_rule="count",
             fit_intercept=problem.intercept,
             tol=knob,
@@ -137,16 +141,17 @@ class SklearnSaga(SklearnLiblinear):
     is_reference = False
     exclusive = True
     intercept = True
+    elastic = True
     knobs = budgets(4, 100_000, 2)
     max_binary_features = 1000
 
     def handles(self, problem):
-        small = problem.exclusive or problem.X.shape[1] <= self.max_binary_features
+        small = problem.exclusive or problem.l1_ratio < 1 or problem.X.shape[1] <= self.max_binary_features
         return super().handles(problem) and small
 
     def fit(self, problem, knob):
         return self.estimator(
-            l1_ratio=1.0,
+            l1_ratio=problem.l1_ratio,
             C=problem.C,
             solver="saga",
             tol=0.0,
@@ -343,6 +348,7 @@ class Glmnet(Solver):
     wakes_slowly = True
     exclusive = True
     independent = False
+    elastic = True
     knobs = tolerances(-4, -12, 1)
     n_path = 30
 
@@ -367,7 +373,8 @@ class Glmnet(Solver):
             mmwrite(at / "x.mtx", sp.coo_matrix(problem.X))
             np.savetxt(at / "y.txt", problem.y, fmt="%d")
             (at / "options.csv").write_text(
-                f"penalty,thresh,n_path,intercept\n{problem.beta!r},{knob!r},{self.n_path},{int(problem.intercept)}\n"
+                f"penalty,alpha,thresh,n_path,intercept\n{problem.beta + problem.l2!r},{problem.l1_ratio!r},{knob!r},"
+                f"{self.n_path},{int(problem.intercept)}\n"
             )
             done = self._run(str(Path(__file__).with_name("glmnet.R")), folder)
             if done.returncode:
