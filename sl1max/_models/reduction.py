@@ -223,6 +223,13 @@ class Reduction:
             can_stream=can_stream,
         )  # fmt: skip
 
+    def describe_solver(self, algorithm) -> str:
+        """Describe the solver of the problems, for a line of progress."""
+        plans = self.plans(algorithm)
+        if algorithm != "newton" or not plans:
+            return algorithm
+        return costs.DESCRIPTIONS[self.solver_name(plans[0])]
+
     def _row_space_solver(self, plan, tol, start=None, options=None):
         blocks = plan.blocks
         return make_row_space_solver(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import warnings
 from collections.abc import Callable
 
@@ -134,7 +135,7 @@ def fit(
         not marked as converged, and there is no warning. Problems solved by other processes are reported when they are
         finished.
     verbose : int
-        1: progress on stderr.
+        1: progress on stderr; 2: and which solver was chosen.
     checkpoint : str or path-like, optional
         A file to which every finished class is written. If it exists, the fit continues from it.
     on_interrupt : {"raise", "return"}
@@ -220,6 +221,8 @@ def train(
         algorithm=ALGORITHMS[solver], tol=tol, max_iter=max_iter, deadline=deadline, callback=callback, verbose=verbose,
         advice=advise(reduction, solver, tol, n_jobs),
     )  # fmt: skip
+    if verbose > 1:
+        sys.stderr.write(f"solver: {reduction.describe_solver(control.algorithm)}\n")
     settings = {"beta": beta, "beta_rule": strengths.rule, "solver": ALGORITHMS[solver], "tol": tol}
     with open_checkpoint(checkpoint, reduction, settings | strengths.general) as journal:
         outcome = solve_all(reduction, control, n_jobs, journal)

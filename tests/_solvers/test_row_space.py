@@ -266,6 +266,13 @@ SIZE = {"dense": False, "memory": 1 << 30, "can_stream": True}
 
 
 class TestCosts:
+    @pytest.mark.parametrize("name", [costs.GRAM, costs.ROWS, costs.CLASSES])
+    def test_are_told(self, name, capsys):
+        X, y = made()
+        with choosing(name):
+            sl1max.fit(X, y, tol=1e-2, verbose=2)
+        assert f"solver: {costs.DESCRIPTIONS[name]}\n" in capsys.readouterr().err
+
     def test_many_sparse_classes(self):
         assert choose_solver(200, 40_000, 1_600_000, **SIZE) == costs.ROWS
 
