@@ -97,6 +97,11 @@ class Penalties:
         return other
 
     @property
+    def is_restricted(self) -> bool:
+        """Whether features outside of a support are left out."""
+        return self._support is not None
+
+    @property
     def beta(self) -> np.ndarray:
         return self.strengths.beta
 

@@ -210,7 +210,8 @@ class Reduction:
     def solver_name(self, plan) -> str:
         """Name the solver of a problem; see `costs.choose_solver`."""
         columns, n_rows = self.data.columns, len(self.data.mass)
-        is_plain = not self.penalties.strengths.is_general and not self.penalties.some_free
+        penalties = self.penalties
+        is_plain = not (penalties.strengths.is_general or penalties.some_free or penalties.is_restricted)
         if plan.pooled or len(plan.blocks) < 3 or not is_plain:
             return costs.GRAM
         if not (self.penalties.least[columns.extent[:-1] > 0] > 0).all():  # underflow

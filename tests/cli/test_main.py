@@ -619,6 +619,37 @@ def test_a_reader_that_has_seen_enough(files):
 # Learners
 
 
+def test_elastic_net_and_signs(files, capsys):
+    X, y = make_data()
+    for given, options in (
+        (["--beta", 0.3, "--l2", 0.4], {"beta": 0.3, "l2": 0.4}),
+        (["--C", 2, "--l1-ratio", 0.25], {"C": 2, "l1_ratio": 0.25}),
+        (["--positive"], {"positive": True}),
+    ):
+        run_json(capsys, "train", "m.sl1max", "train.svm", "--force", *given)
+        model, expected = sl1max.load("m.sl1max"), sl1max.fit(X[:60], y[:60], **options)
+        np.testing.assert_array_equal(model.weights.toarray(), expected.weights.toarray())
+        assert model.penalty == expected.penalty
+    report = run_json(capsys, "train", "m.sl1max", "train.svm", "--force", "--cv", "--betas", 3, "--l1-ratio", 0.5)
+    assert report
+    assert sl1max.load("m.sl1max").penalty["l2"] > 0
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (["--l1-ratio", 0.5], "--l1-ratio divides the strength 1/C"),
+        (["--C", 1, "--l1-ratio", 0.5, "--l2", 1], "give one of them"),
+        (["--l1-ratio", 2], "--l1-ratio 2 must be a number from 0 to 1"),
+        (["--l2", -1], "--l2 -1 must be a finite number >= 0"),
+        (["--learner", "svm", "--l2", 1], "--l2 is for --learner maxent, not svm"),
+    ],
+)
+def test_messages_of_the_elastic_net(files, capsys, given, message):
+    code, _, err = run(capsys, "train", "m.sl1max", "train.svm", *given)
+    assert code != 0 and message in err
+
+
 def test_adaboost(files, capsys):
     report = run_json(capsys, "train", "boosted", "train.svm", "--learner", "adaboost", "--n-estimators", 40)
     assert (report["learner"], report["solver"]) == ("adaboost", "adaboost")
