@@ -78,7 +78,7 @@ def report(
     if y is not None and X is None:
         raise ValueError("y needs X, the examples whose labels these are")
     names = read_names(feature_names, model.n_features)
-    tested = None if y is None else Evaluation(model, X, y)
+    tested = None if X is None or y is None else Evaluation(model, X, y)
     sections = [("Summary", _summary(model, tested)), ("Certificate", _certificate(model))]
     sections.append(("Classes", _classes(model, tested)))
     sections.append(("Features", _features(model, X, names)))

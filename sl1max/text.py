@@ -21,7 +21,13 @@ __all__ = ["Texts", "attach_vectorizer", "get_vectorizer", "read_texts", "text_f
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "lines"]
 FORMATS = ("csv", "tsv", "jsonl", "lines")
-ENDINGS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
+ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "lines",
+}
 _CLASSES = ("CountVectorizer", "TfidfVectorizer")
 _LARGEST_FIELD = 1 << 30  # bytes of a cell of a table; the csv module allows 128 KiB
 
@@ -40,7 +46,7 @@ class Texts(NamedTuple):
     labels: list | None
 
 
-def text_format(path: str | os.PathLike[str]) -> str | None:
+def text_format(path: str | os.PathLike[str]) -> Format | None:
     """The format of a file of texts by the ending of its name, or None.
 
     Examples
@@ -97,9 +103,10 @@ def read_texts(
     """
     name, content = read_bytes(file)
     if format == "auto":
-        format = text_format(name)
-        if format is None:
+        found_format = text_format(name)
+        if found_format is None:
             raise ValueError(f"{name}: the ending of the name is none of {', '.join(ENDINGS)}: give the format")
+        format = found_format
     if format not in FORMATS:
         raise ValueError(f"format={format!r} is unknown: it must be one of {', '.join(map(repr, FORMATS))}")
     try:
@@ -134,7 +141,9 @@ def _table_rows(name, text, delimiter):
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         for row in reader:
             if None in row:
-                raise ValueError(f"{name}:{reader.line_num}: more cells than the {len(reader.fieldnames)} columns")
+                raise ValueError(
+                    f"{name}:{reader.line_num}: more cells than the {len(reader.fieldnames or ())} columns"
+                )
             yield reader.line_num, row
     except csv.Error as error:
         raise ValueError(f"{name}:{reader.line_num}: {error}") from None

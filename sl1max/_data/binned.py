@@ -60,7 +60,7 @@ class FeatureColumns:
 
     def __init__(self, table: FeatureTable, points: BinnedPoints):
         self._table, self._points = table, points
-        self._by_covariate = {}
+        self._by_covariate: dict[int, list[tuple[int, np.ndarray]]] = {}
         for kind, where in table.by_kind():
             if kind == PRODUCT:
                 self._products = where

@@ -121,7 +121,7 @@ class Covariates:
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(self.names):
                 raise ValueError(f"X must have {len(self.names)} columns, its shape is {X.shape}")
-            order = range(X.shape[1])
+            order = list(range(X.shape[1]))
         out = np.empty((len(X), len(self.names)), order="F")
         for j, k in enumerate(order):
             column = _column(X, k)

@@ -56,9 +56,10 @@ class Curves:
         pieces = np.zeros((5, len(ends) + 1))
         pieces[0] = np.append(-np.inf, ends)
         pieces[1] = np.append(ends[:1] if len(ends) else inside, ends)
-        for row, weight in zip(_rows(table), weights, strict=True):
+        for (kind, value, least, most), weight in zip(_rows(table), weights, strict=True):
             for p in range(pieces.shape[1]):
-                pieces[2:, p] += weight * np.array(self._coefficients(*row, inside[p], upper[p], pieces[1, p]))
+                found = self._coefficients(kind, value, least, most, inside[p], upper[p], pieces[1, p])
+                pieces[2:, p] += weight * np.array(found)
         return pieces
 
     def _ends(self, kind, value, low, high):

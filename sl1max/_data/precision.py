@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from sl1max._utils.typing import DataMatrix
+
 TINY = np.finfo(float).tiny  # smaller numbers, the subnormal ones, have few digits
 LARGEST_VALUE = 1e100  # squares of the values, and their sums, must stay finite
 MASS_LIMITS = 1e-100, 1e100  # of all examples together
@@ -24,7 +26,7 @@ RESOLVED_PENALTY = 1e-12  # least penalty, relative to the largest value, that t
 ENTRIES_AT_ONCE = 1 << 22
 
 
-def check_values(matrix, name="X"):
+def check_values(matrix: DataMatrix | sparse.csr_array, name: str = "X") -> None:
     """Refuse values that are too large."""
     values = matrix.data if sparse.issparse(matrix) else matrix
     if max(-values.min(initial=0), values.max(initial=0)) > LARGEST_VALUE:
@@ -112,12 +114,12 @@ def find_imprecision(
     return None
 
 
-def _column(matrix, j):
+def _column(matrix: DataMatrix, j: int | np.integer) -> np.ndarray:
     """Return the stored values of a column."""
     return matrix.data[matrix.indptr[j] : matrix.indptr[j + 1]] if sparse.issparse(matrix) else matrix[:, j]
 
 
-def smallest_nonzero(matrix) -> np.ndarray:
+def smallest_nonzero(matrix: DataMatrix) -> np.ndarray:
     """The least absolute nonzero value of each column of a csc_array or ndarray; inf for columns without any."""
     n_features = matrix.shape[1]
     least = np.full(n_features, np.inf)

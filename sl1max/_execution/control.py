@@ -93,7 +93,7 @@ class FitControl:
         self.deadline = Deadline() if deadline is None else deadline
         self.stop = np.zeros(1, np.int32)
         self.n_threads = 1
-        self.interrupt = None
+        self.interrupt: KeyboardInterrupt | None = None
         self.observer = Observer(callback, verbose, advice)
 
     @property

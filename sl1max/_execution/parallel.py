@@ -18,13 +18,16 @@ import warnings
 from collections import deque
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from sl1max._execution.control import STOPPED, FitControl, check_solution, solve_problem
 from sl1max._utils.threads import count_threads, map_threads
+
+if TYPE_CHECKING:
+    from sl1max._utils.typing import DataMatrix
 
 GROUPS_PER_WORKER = 16
 LARGEST_GROUP = 64
@@ -241,7 +244,7 @@ class Shared:
 
     def __sizeof__(self):
         """Bytes of the matrix, most of what is sent."""
-        matrix = self.reduction.data.matrix
+        matrix: DataMatrix = self.reduction.data.matrix
         arrays = (matrix.indptr, matrix.indices, matrix.data) if sparse.issparse(matrix) else (matrix,)
         return sum(array.nbytes for array in arrays)
 
@@ -249,7 +252,7 @@ class Shared:
         return self.token
 
 
-_last = {}  # the training set that came to this process last, by its token
+_last: dict[str, Shared] = {}  # the training set that came to this process last, by its token
 _making_columns = threading.Lock()
 
 
@@ -321,7 +324,7 @@ class Elsewhere:
         """Solve groups until all are done or a worker dies; return the lost groups and the error."""
         from joblib import Parallel
 
-        sent = []
+        sent: list[list[int]] = []
         return_as = "generator_unordered" if self._streams else "list"
         ahead = AHEAD if self._is_dask else 0
         with self._engine(), contextlib.ExitStack() as ending:
@@ -402,7 +405,8 @@ def is_death(error) -> bool:
 def make_groups(order, efforts, n_workers) -> list[list[int]]:
     """Group problems in the given order; short ones share a group."""
     share = np.sum([efforts[k] for k in order]) / (GROUPS_PER_WORKER * max(n_workers, 1))
-    groups, effort = [], np.inf
+    groups: list[list[int]] = []
+    effort = np.inf
     for k in order:
         if effort + efforts[k] > share or len(groups[-1]) == LARGEST_GROUP:
             groups.append([])

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,7 @@ _DECODING_ERRORS = (
 
 
 @contextlib.contextmanager
-def _decoding(path) -> Iterator[None]:
+def _decoding(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except _DECODING_ERRORS as error:
@@ -90,7 +90,7 @@ def load_sparse(path: str | os.PathLike[str]) -> sparse.sparray | sparse.spmatri
            [2, 0]])
     """
     with _decoding(path):
-        return sparse.load_npz(path)
+        return cast("sparse.sparray | sparse.spmatrix", sparse.load_npz(path))
 
 
 def check_sparse(matrix: sparse.csr_array | sparse.csc_array) -> None:

@@ -10,12 +10,12 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # that there is no such module
 
 MAX_NAME_BYTES = 200  # of the target's name within the name of a temporary file; file systems allow 255 bytes in all
 
@@ -102,7 +102,7 @@ def open_to_read(path: str | os.PathLike[str]) -> BinaryIO:
     return stream
 
 
-def sync(stream: IO) -> None:
+def sync(stream: IO[Any]) -> None:
     """Flush an open file to the disk."""
     if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves the data in the cache of the disk
         with contextlib.suppress(OSError):  # file systems without it
@@ -125,7 +125,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         os.close(handle)
 
 
-def lock_file(stream: IO) -> bool:
+def lock_file(stream: IO[Any]) -> bool:
     """Lock an open file until it is closed; False if another stream holds the lock.
 
     True, without a lock, where the system or the file system has no locks.
@@ -141,7 +141,7 @@ def lock_file(stream: IO) -> bool:
     return True
 
 
-def _open_temporary(folder, name):
+def _open_temporary(folder: str, name: str) -> tuple[BinaryIO, str]:
     """A new temporary file, locked, and its path."""
     while True:
         part = os.path.join(folder, f"{_prefix(name)}{secrets.token_hex(6)}.part")
@@ -155,14 +155,14 @@ def _open_temporary(folder, name):
         stream.close()
 
 
-def _prefix(name):
+def _prefix(name: str) -> str:
     """Prefix of the names of the temporary files of a target."""
     while len(os.fsencode(name)) > MAX_NAME_BYTES:
         name = name[:-1]
     return f".{name}."
 
 
-def _remove_abandoned(folder, name):
+def _remove_abandoned(folder: str, name: str) -> None:
     """Remove the temporary files of killed processes: those that are not locked, or on Windows not open."""
     pattern = re.compile(re.escape(_prefix(name)) + r"[0-9a-f]{12}\.part")
     with contextlib.suppress(OSError):
@@ -172,7 +172,7 @@ def _remove_abandoned(folder, name):
                     _remove_unlocked(os.path.join(folder, found))
 
 
-def _remove_unlocked(path):
+def _remove_unlocked(path: str) -> None:
     if fcntl is None:
         os.unlink(path)
         return
@@ -181,6 +181,6 @@ def _remove_unlocked(path):
         os.unlink(path)
 
 
-def _named(error, path):
+def _named(error: OSError, path: str) -> OSError:
     """The same error with the name of the file that was to be written, not that of the temporary file."""
     return OSError(error.errno, error.strerror, path)

@@ -150,11 +150,11 @@ def table(columns: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: Any
     )
 
 
-def _is_number(value):
+def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_)))
 
 
-def _cell(tag, value, numeric, scope):
+def _cell(tag: str, value: Any, numeric: bool, scope: str) -> str:
     mark = ' class="number"' if numeric else ""
     return f"<{tag}{scope}{mark}>{text(number(value) if _is_number(value) else value)}</{tag}>"
 
@@ -239,7 +239,7 @@ def page(title: str, sections: Sequence[tuple[str, Any]], *, subtitle: Any = Non
     )
 
 
-def _anchors(titles):
+def _anchors(titles: Iterable[str]) -> list[str]:
     """Identifiers of sections, distinct."""
     found: list[str] = []
     for title in titles:

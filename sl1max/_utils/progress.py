@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TextIO
 
 SECONDS_BETWEEN_LINES = 1.0
 SECONDS_BETWEEN_BARS = 0.1
@@ -44,6 +45,13 @@ class FitProgress:
     n_nonzero: int = 0
 
 
+class Counting(Protocol):
+    """A display of how much is done: `CountLines`, or a bar of tqdm."""
+
+    def update(self, amount: int) -> object: ...
+    def close(self) -> None: ...
+
+
 class Observer:
     """Passes the progress of a fit to its callback and display, one report at a time.
 
@@ -71,7 +79,9 @@ class Observer:
         return self._callback is not None or self._display is not None
 
     @contextlib.contextmanager
-    def displaying(self, class_labels, efforts=None, done=()):
+    def displaying(
+        self, class_labels: Sequence[object], efforts: Sequence[float] | None = None, done: Iterable[int] = ()
+    ) -> Iterator[None]:
         """Display the progress of some problems, if ``verbose`` asks for it.
 
         Parameters
@@ -94,7 +104,7 @@ class Observer:
             self._display.close()
             self._display = None
 
-    def report(self, progress: FitProgress, status, ended, effort=1.0) -> bool:
+    def report(self, progress: FitProgress, status: str, ended: bool, effort: float = 1.0) -> bool:
         """Pass on a report; return True if the callback stops this problem."""
         with self._lock:
             asked = self._callback is not None and bool(self._callback(progress))
@@ -108,13 +118,15 @@ class Observer:
             return asked
 
 
-def make_display(class_labels, efforts=None, done=()) -> Bar | Lines:
+def make_display(
+    class_labels: Sequence[object], efforts: Sequence[float] | None = None, done: Iterable[int] = ()
+) -> Bar | Lines:
     """Make a bar of tqdm on a terminal or in a notebook, if tqdm is installed, otherwise plain lines."""
     tqdm = find_tqdm()
     return Lines(class_labels, efforts, done) if tqdm is None else Bar(tqdm, class_labels, efforts, done)
 
 
-def find_tqdm():
+def find_tqdm() -> Any:
     """Find the class of bars; None without a terminal or notebook, or without tqdm."""
     if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
@@ -132,26 +144,29 @@ class Tally:
     on a logarithmic scale. The time left is what the rest takes at the pace so far.
     """
 
-    def __init__(self, class_labels, efforts=None, done=()):
+    def __init__(
+        self, class_labels: Sequence[object], efforts: Sequence[float] | None = None, done: Iterable[int] = ()
+    ):
         self._open = Counter(class_labels)
         self.n_problems = len(class_labels)
         self.n_classes = len(self._open)
         self.n_done = 0
         self._effort_open = float(sum([1.0] * len(class_labels) if efforts is None else efforts))
         self._effort_done = 0.0
-        self._running = {}  # for each running class: first dual gap, finished part, effort
+        # For each running class: first dual gap, finished part, effort.
+        self._running: dict[object, tuple[float, float, float]] = {}
         self._start = time.monotonic()
         for k in done:
             self._close(class_labels[k])
             self._effort_open -= 1.0 if efforts is None else efforts[k]
 
-    def _close(self, label):
+    def _close(self, label: object) -> None:
         self.n_done += 1
         self._open[label] -= 1
         if not self._open[label]:
             del self._open[label]
 
-    def add(self, progress: FitProgress, ended, effort):
+    def add(self, progress: FitProgress, ended: bool, effort: float) -> None:
         label = progress.class_label
         if ended:
             self._close(label)
@@ -162,17 +177,17 @@ class Tally:
         self._running[label] = first, way_done(first, progress.dual_gap, progress.target), effort
 
     @property
-    def classes(self):
+    def classes(self) -> str:
         return f"{self.n_classes - len(self._open)}/{self.n_classes} classes"
 
     @property
-    def part(self):
+    def part(self) -> float:
         """Finished share of the expected effort since the start."""
         running = sum(part * effort for _, part, effort in self._running.values())
         return min((self._effort_done + running) / self._effort_open, 1.0) if self._effort_open > 0 else 1.0
 
     @property
-    def time_left(self):
+    def time_left(self) -> str:
         return time_left(time.monotonic() - self._start, self.part)
 
 
@@ -182,12 +197,14 @@ class Lines:
     Where there are many problems one a second is all, with the classes done so far.
     """
 
-    def __init__(self, class_labels, efforts=None, done=()):
+    def __init__(
+        self, class_labels: Sequence[object], efforts: Sequence[float] | None = None, done: Iterable[int] = ()
+    ):
         self._tally = Tally(class_labels, efforts, done)
         self._many = len(class_labels) > MANY_PROBLEMS
         self._last = time.monotonic()
 
-    def show(self, progress: FitProgress, status, ended, effort=1.0):
+    def show(self, progress: FitProgress, status: str, ended: bool, effort: float = 1.0) -> None:
         self._tally.add(progress, ended, effort)
         now = time.monotonic()
         all_done = self._tally.n_done == self._tally.n_problems
@@ -198,23 +215,29 @@ class Lines:
         line = f"{name}: {progress.n_iter} iterations, {format_state(progress, 6)}, {status}"
         print_line(f"{self._tally.classes}, {self._tally.time_left} left; {line}" if self._many else line)
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         """Show a line of text once."""
         print_line(text)
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
 class Bar:
     """A bar of tqdm: finished share of the expected effort, classes, objective, gap, weights, time left."""
 
-    def __init__(self, tqdm, class_labels, efforts=None, done=()):
+    def __init__(
+        self,
+        tqdm: Any,
+        class_labels: Sequence[object],
+        efforts: Sequence[float] | None = None,
+        done: Iterable[int] = (),
+    ):
         self._tally = Tally(class_labels, efforts, done)
         self._tqdm = tqdm
-        self._bar = None
+        self._bar: Any = None
 
-    def show(self, progress: FitProgress, status, ended, effort=1.0):
+    def show(self, progress: FitProgress, status: str, ended: bool, effort: float = 1.0) -> None:
         if self._bar is None:
             self._bar = self._tqdm(
                 total=1.0, file=sys.stderr, smoothing=0, mininterval=SECONDS_BETWEEN_BARS, dynamic_ncols=True,
@@ -226,11 +249,11 @@ class Bar:
         all_done = self._tally.n_done == self._tally.n_problems
         self._bar.update((1.0 if all_done else self._tally.part) - self._bar.n)
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         """Show a line of text once."""
         self._tqdm.write(f"sl1max: {text}", file=sys.stderr)
 
-    def close(self):
+    def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
 
@@ -246,7 +269,7 @@ def format_state(progress: FitProgress, digits: int) -> str:
 
 
 @contextlib.contextmanager
-def counting(total: int, what: str, verbose: int = 1):
+def counting(total: int, what: str, verbose: int = 1) -> Iterator[Callable[[int], None]]:
     """Display the progress of a known amount of work: a bar of tqdm, or plain lines on stderr.
 
     Parameters
@@ -272,6 +295,7 @@ def counting(total: int, what: str, verbose: int = 1):
         yield lambda amount: None
         return
     tqdm = find_tqdm()
+    counter: Counting
     if tqdm is None:
         counter = CountLines(total, what)
     else:
@@ -280,7 +304,7 @@ def counting(total: int, what: str, verbose: int = 1):
         )
     lock = threading.Lock()
 
-    def add(amount):
+    def add(amount: int) -> None:
         with lock:
             counter.update(amount)
 
@@ -293,12 +317,12 @@ def counting(total: int, what: str, verbose: int = 1):
 class CountLines:
     """Plain lines on stderr: one per second, and one at the end."""
 
-    def __init__(self, total, what):
+    def __init__(self, total: int, what: str):
         self._total, self._what = total, what
         self._done = 0
         self._start = self._last = time.monotonic()
 
-    def update(self, amount):
+    def update(self, amount: int) -> None:
         self._done += amount
         now = time.monotonic()
         if self._done < self._total and now < self._last + SECONDS_BETWEEN_LINES:
@@ -307,38 +331,38 @@ class CountLines:
         left = time_left(now - self._start, self._done / self._total)
         print_line(f"{self._done} of {self._total} {self._what}, {left} left")
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
-def way_done(first, gap, target):
+def way_done(first: float, gap: float, target: float) -> float:
     """Progress from the first gap to its target, on a logarithmic scale."""
     if not 0 < target < first < math.inf or gap <= 0:
         return 0.0
     return min(max(math.log(first / gap) / math.log(first / target), 0.0), 1.0)
 
 
-def time_left(seconds, part):
+def time_left(seconds: float, part: float) -> str:
     """Estimate the remaining time from the finished part."""
     return format_seconds(seconds * (1 - part) / part) if part > 0 else "?"
 
 
-def bar_of(part, width):
+def bar_of(part: float, width: int) -> str:
     return f"[{'#' * round(part * width):-<{width}}]"
 
 
-def write_over(line, stream):
+def write_over(line: str, stream: TextIO) -> None:
     """Format a line that overwrites the last one of a terminal."""
     width = shutil.get_terminal_size().columns - 1
     print(f"\r{line[:width]:<{width}}", end="", file=stream, flush=True)
 
 
-def format_seconds(seconds):
-    minutes, seconds = divmod(round(seconds), 60)
+def format_seconds(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def print_line(text):
+def print_line(text: str) -> None:
     """Print one line of progress to stderr."""
     print(f"sl1max: {text}", file=sys.stderr)

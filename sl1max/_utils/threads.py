@@ -7,8 +7,12 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 from sl1max.exceptions import ThreadStartError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -25,10 +29,10 @@ def count_threads(n_jobs: int | None) -> int:
     from joblib.parallel import get_active_backend  # a tenth of a second
 
     backend, configured = get_active_backend(require="sharedmem")
-    return max(backend.effective_n_jobs(configured if n_jobs is None else n_jobs), 1)
+    return max(int(backend.effective_n_jobs(configured if n_jobs is None else n_jobs)), 1)
 
 
-def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
+def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> list[Result]:
     """Apply a function to all items in threads; return the results in order.
 
     The calling thread is one of them. No thread begins before all have been started. After an error no further item
@@ -73,7 +77,7 @@ def map_threads(function: Callable, items: Iterable, n_threads: int) -> list:
 
 
 @contextlib.contextmanager
-def call_later(function: Callable, seconds: float) -> Iterator[None]:
+def call_later(function: Callable[[], object], seconds: float) -> Iterator[None]:
     """Call a function in another thread if the block takes longer than some seconds.
 
     Parameters
@@ -94,7 +98,7 @@ def call_later(function: Callable, seconds: float) -> Iterator[None]:
     """
     ended = threading.Event()
 
-    def wait():
+    def wait() -> None:
         if not ended.wait(min(seconds, threading.TIMEOUT_MAX)):
             function()
 
@@ -108,26 +112,26 @@ def call_later(function: Callable, seconds: float) -> Iterator[None]:
         ended.set()
 
 
-class _Team:
+class _Team(Generic[Item, Result]):
     """Tasks, their results, and the number of threads at work."""
 
-    def __init__(self, function, items):
+    def __init__(self, function: Callable[[Item], Result], items: list[Item]):
         self.function = function
         self.items = items
-        self.results = [None] * len(items)
+        self.results: list[Any] = [None] * len(items)  # a Result each, at the end
         self.begin = threading.Event()
         self.stop = False
         self._n_taken = 0
         self._n_busy = 0
-        self._error = None
+        self._error: BaseException | None = None
         self._changed = threading.Condition()
 
-    def help(self):
+    def help(self) -> None:
         """Work of an additional thread."""
         self.begin.wait()
         self._work()
 
-    def finish(self):
+    def finish(self) -> list[Result]:
         """Work of the calling thread; returns the results."""
         try:
             self._work()
@@ -142,7 +146,7 @@ class _Team:
             raise self._error
         return self.results
 
-    def _work(self):
+    def _work(self) -> None:
         while True:
             with self._changed:
                 if self.stop or self._n_taken == len(self.items):
@@ -150,7 +154,7 @@ class _Team:
                 k = self._n_taken
                 self._n_taken += 1
                 self._n_busy += 1
-            error = None
+            error: BaseException | None = None
             try:
                 self.results[k] = self.function(self.items[k])
             except BaseException as caught:
@@ -163,7 +167,7 @@ class _Team:
                     self._changed.notify_all()
 
 
-def _explained(error, n_threads):
+def _explained(error: BaseException, n_threads: int) -> BaseException:
     count = "a thread" if n_threads == 1 else f"{n_threads} threads"
     if isinstance(error, MemoryError):
         return MemoryError(f"not enough memory to start {count}: lower n_jobs")

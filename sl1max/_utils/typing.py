@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
 Matrix: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
+DataMatrix: TypeAlias = np.ndarray | sparse.csc_array  # examples, converted
 
 Distribution: TypeAlias = Literal["conditional", "joint", "class-conditional"]
 LabelMode: TypeAlias = Literal["auto", "exclusive", "independent"]

@@ -183,8 +183,9 @@ def _read_texts(folder, source):
 def _archive_members(path):
     with tarfile.open(path) as archive:
         for member in archive:
-            if member.isfile():
-                yield PurePosixPath(member.name).name, archive.extractfile(member).read()
+            content = archive.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield PurePosixPath(member.name).name, content.read()
 
 
 def _what_to_do(source, reason):
@@ -289,8 +290,8 @@ def binary_matrix(rows, vocabulary: dict[str, int]) -> sp.csr_array:
     for row in rows:
         indices.extend(sorted(vocabulary[feature] for feature in row if feature in vocabulary))
         indptr.append(len(indices))
-    indices, indptr = np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
-    return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, len(vocabulary)))
+    arrays = np.ones(len(indices)), np.array(indices, dtype=np.int32), np.array(indptr, dtype=np.int32)
+    return sp.csr_array(arrays, shape=(len(indptr) - 1, len(vocabulary)))
 
 
 def make_vocabulary(counts, at_least: int) -> dict[str, int]:

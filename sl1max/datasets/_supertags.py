@@ -113,7 +113,7 @@ def arrays_of(texts) -> dict:
             windows += [padded[i : i + 2 * _WINDOW + 1] for i in range(len(forms))]
             shapes += [word_shape(token[1], i == 0) for i, token in enumerate(sentence)]
             labels += sentence_labels(sentence)
-    sentence = np.repeat(np.arange(len(sentence_sizes), dtype=np.int32), sentence_sizes)
+    sentence_of = np.repeat(np.arange(len(sentence_sizes), dtype=np.int32), sentence_sizes)
     test = np.repeat(sentence_in_test, sentence_sizes)
     classes = sorted({label for label, held_out in zip(labels, test, strict=True) if not held_out})
     codes = {label: c for c, label in enumerate(classes)}
@@ -124,8 +124,8 @@ def arrays_of(texts) -> dict:
         "X_test": X[np.flatnonzero(test)],
         "y_train": y[~test],
         "y_test": y[test],
-        "sentence_train": sentence[~test],
-        "sentence_test": sentence[test],
+        "sentence_train": sentence_of[~test],
+        "sentence_test": sentence_of[test],
         "labels": words(classes),
         "features": words(features),
     }
@@ -152,7 +152,8 @@ def sentence_labels(sentence) -> list[str]:
     """The supertag of every word, such as ``VERB/conj/L/nsubj_obj+xcomp``."""
     heads = [int(token[6]) - 1 for token in sentence]
     relations = [token[7].partition(":")[0] for token in sentence]
-    left, right = defaultdict(list), defaultdict(list)
+    left: defaultdict[int, list[str]] = defaultdict(list)
+    right: defaultdict[int, list[str]] = defaultdict(list)
     for i, head in enumerate(heads):
         if head >= 0 and relations[i] in _CORE_RELATIONS:
             (left if i < head else right)[head].append(relations[i])
@@ -203,7 +204,8 @@ def _templates():
 
 def _make_matrix(windows, vocabulary, shapes, train):
     """The feature matrix of all tokens, and the names of its columns."""
-    columns, features = [], []
+    columns: list[np.ndarray] = []
+    features: list[str] = []
 
     def add(name, values, codes):
         counts = np.bincount(codes[train & (codes >= 0)], minlength=len(values))

@@ -55,7 +55,7 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self.rows.dtype.names
+        return self.rows.dtype.names or ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,7 +110,7 @@ def top_features(
     sign: Sign = "both",
     against: Any = None,
     X: Matrix | None = None,
-    feature_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | np.ndarray | None = None,
 ) -> Table:
     """List the most important features of a class.
 
@@ -160,7 +160,7 @@ def top_features(
     keep = {"both": row.data != 0, "positive": row.data > 0, "negative": row.data < 0}[sign]
     columns, weight = row.indices[keep], row.data[keep]
     ranked_by = weight
-    if by == "effect":
+    if X is not None and by == "effect":
         ranked_by = weight * column_deviation(X, model.n_features)[columns]
     order = np.argsort(-np.abs(ranked_by), kind="stable")[:n]
     found = {"feature": name_features(columns[order], names), "weight": weight[order]}
@@ -227,7 +227,7 @@ def explain(
     label: Any = None,
     *,
     against: Any = None,
-    feature_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | np.ndarray | None = None,
 ) -> Explanation:
     """Explain the score of one example by the contributions of its features.
 
@@ -293,7 +293,8 @@ def weights_of(model: Model, label: Any, against: Any = None) -> sparse.csr_arra
 
 def read_example(x: Matrix, n_features: int) -> sparse.csr_array:
     """One example as a canonical csr_array (1, n_features)."""
-    row = read_piece(np.reshape(x, (1, -1)) if np.ndim(x) == 1 else x)
+    example: Any = x  # numpy calls the methods of a sparse array
+    row = read_piece(np.reshape(example, (1, -1)) if np.ndim(example) == 1 else x)
     if row.shape != (1, n_features):
         raise ValueError(f"x has shape {row.shape}: it must be one example of {n_features} features")
     return row
@@ -332,7 +333,7 @@ def make_table(**columns):
     return Table(rows)
 
 
-def read_names(feature_names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
+def read_names(feature_names: Sequence[str] | np.ndarray | None, n_features: int) -> np.ndarray | None:
     if feature_names is None:
         return None
     names = np.asarray(feature_names)

@@ -134,9 +134,9 @@ def to_sparse_dict(model: Model, feature_names: Sequence[str] | None = None) -> 
     for c, label in enumerate(model.classes.tolist()):
         row = model.weights[[c]]
         features = map(str, np.asarray(name_features(row.indices, names)).tolist())
-        intercept = float(model.intercept[c])
-        if np.isinf(intercept):
-            intercept = "Infinity" if intercept > 0 else "-Infinity"
+        intercept: float | str = float(model.intercept[c])
+        if np.isinf(model.intercept[c]):
+            intercept = "Infinity" if model.intercept[c] > 0 else "-Infinity"
         weights = dict(zip(features, row.data.tolist(), strict=True))
         classes.append({"label": label, "intercept": intercept, "weights": weights})
     return {

@@ -20,7 +20,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -196,14 +196,14 @@ def _encode(model):
         arrays.update(_encode_sparse(name, matrix))
 
     arrays = {name: np.ascontiguousarray(a, a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    text = {
+    header = {
         "values": values,
         "source": source,
         "label_type": label_type,
         "n_features": int(model.n_features),
         "arrays": [[name, array.dtype.str, len(array)] for name, array in arrays.items()],
     }
-    text = json.dumps(text).encode()
+    text = json.dumps(header).encode()
     return b"".join([_TEXT_SIZE.pack(len(text)), text, *map(_shuffle, arrays.values())])
 
 
@@ -376,5 +376,9 @@ def _decode_labels(name, kind, arrays, max_bytes):
         text[end - size : end].decode("utf-8", "surrogatepass")
         for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)
     ]
-    dtypes = {"text": lambda: str, "object": lambda: object, "string": np.dtypes.StringDType}
+    dtypes: dict[str, Callable[[], Any]] = {
+        "text": lambda: str,
+        "object": lambda: object,
+        "string": np.dtypes.StringDType,
+    }
     return np.array(labels, dtype=dtypes[kind]())

@@ -64,7 +64,7 @@ def to_onnx(model: Any, *, dtype: Literal["float32", "float64"] = "float32") -> 
         raise TypeError(f"model must be a Model or a fitted estimator of sl1max, not {type(model).__name__}")
     graph = build_graph(model, np.dtype(dtype))
     number = TensorProto.FLOAT if dtype == "float32" else TensorProto.DOUBLE
-    shape = ["n_samples", model.n_classes]
+    shape: list[str | int | None] = ["n_samples", model.n_classes]
     label = helper.np_dtype_to_tensor_dtype(graph.label_dtype)
     label_shape = shape if is_sets(model) else shape[:1]
     return helper.make_model(

@@ -50,7 +50,7 @@ def spread_apart(places, gap, low, high):
     """The nearest places, by least squares, that are a gap apart in the same order and within bounds."""
     order = np.argsort(places, kind="stable")
     steps = gap * np.arange(len(places))
-    blocks = []  # mean and size of places that push each other away
+    blocks: list[tuple[float, int]] = []  # mean and size of places that push each other away
     for place in np.asarray(places, float)[order] - steps:
         mean, size = place, 1
         while blocks and blocks[-1][0] > mean:

@@ -128,7 +128,8 @@ def plot_convergence(history: Sequence[Any], *, ax: Axes | None = None) -> Axes:
         _plot_many_problems(ax, by_class)
     ax.set_yscale("log")
     ax.set_xlabel("iteration")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    locator: Any = ax.xaxis.get_major_locator()  # a MaxNLocator
+    locator.set_params(integer=True)
     tidy(ax)
     return ax
 

@@ -127,7 +127,7 @@ def plot_omission(evaluation: Any, *, ax: Axes | None = None) -> Axes:
     ax.plot(curve["cumulative"], curve["area"], label="predicted area", color=COLORS[1], linewidth=1.6)
     ax.step(curve["cumulative"], curve["training_omission"], where="pre", label="training omission", color=COLORS[0])
     if "test_omission" in curve.columns:
-        style = {"label": "test omission", "color": COLORS[3], "linestyle": "--"}
+        style: dict[str, Any] = {"label": "test omission", "color": COLORS[3], "linestyle": "--"}
         ax.step(curve["cumulative"], curve["test_omission"], where="pre", **style)
     ax.plot([0, 100], [0, 1], label="omission expected", color="black", linewidth=0.9, linestyle=":")
     ax.set_xlim(0, 100)
@@ -279,7 +279,12 @@ def plot_tuning(tuning: Any, figure: str | None = None, *, ax: Axes | None = Non
         rows = rows[np.argsort(betas[rows], kind="stable")]
         ax.plot(betas[rows], value[rows], marker="o", markersize=3.5, label=one, **line_style(k))
     best = tuning.best
-    ring = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": "black", "linestyle": "none"}
+    ring: dict[str, Any] = {
+        "markersize": 11,
+        "markerfacecolor": "none",
+        "markeredgecolor": "black",
+        "linestyle": "none",
+    }
     ax.plot(betas[best], value[best], marker="o", label="chosen", **ring)
     ax.set_xlabel("beta multiplier")
     ax.set_ylabel(TUNING_FIGURES[figure])
@@ -336,7 +341,7 @@ def plot_map(
     left, right, bottom, top = (0, values.shape[1], 0, values.shape[0]) if extent is None else extent
     wide = min(max((right - left) / max(top - bottom, 1e-9), 0.4), 2.5)
     ax = open_axes(ax, (min(4.2 * wide, 7.0) + 1.0, min(4.2, 7.0 / wide) + 0.4))
-    limits = {"vmin": 0, "vmax": 1} if name in ("cloglog", "logistic") else {}
+    limits: dict[str, Any] = {"vmin": 0, "vmax": 1} if name in ("cloglog", "logistic") else {}
     image = ax.imshow(values, extent=(left, right, bottom, top), cmap=colors, interpolation="nearest", **limits)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label=name)
     if points is not None:

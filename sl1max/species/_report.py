@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -325,7 +324,7 @@ def _whole(table: Table) -> html.Html:
 
 def _features(model):
     table = model.features_
-    order: Sequence[int] = np.argsort(-np.abs(table["weight"]), kind="stable")[:MOST_FEATURES]
+    order = np.argsort(-np.abs(table["weight"]), kind="stable")[:MOST_FEATURES]
     caption = None
     if len(table) > MOST_FEATURES:
         caption = f"The {MOST_FEATURES} greatest weights of {len(table)}."

@@ -114,8 +114,8 @@ def tune(
     space = rows.sample_space()
     models = [_with_settings(model, *setting) for setting in settings]
     whole = run_parallel(_train_whole, [(one, space) for one in models], n_jobs)
-    tested = run_parallel(_test, [(one, rows, fold) for one in models for fold in folds], n_jobs)
-    tested = np.array(tested).reshape(len(settings), len(folds), len(FIGURES))
+    measured = run_parallel(_test, [(one, rows, fold) for one in models for fold in folds], n_jobs)
+    tested = np.array(measured).reshape(len(settings), len(folds), len(FIGURES))
     trained, figures = zip(*whole, strict=True)
     columns = {
         "features": np.array([one for one, _ in settings]),
