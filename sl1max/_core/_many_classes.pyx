@@ -826,7 +826,7 @@ cdef class ManyClassesSolver:
     def _extrapolate(self, history):
         """Move to the combination of the last passes that leaves the least change, if the model is lower there."""
         differences = np.diff(history, axis=0)
-        products = differences @ differences.T
+        products = np.einsum("ak,bk->ab", differences, differences)  # a BLAS adds up in another order by its threads
         scale = np.trace(products)
         if not scale > 0.0:
             return
@@ -944,20 +944,20 @@ cdef class ManyClassesSolver:
             solution = np.zeros(self.n_classes)
             image = np.empty(self.n_classes)
             z = residual / scale
-            step, norm = z.copy(), float(residual @ z)
+            step, norm = z.copy(), float(np.sum(residual * z))
             first = norm
             for _iteration in range(30):
                 direction, product = step, image
                 with nogil:
                     self.shift_product(&direction[0], &product[0])
-                curvature = float(step @ image)
+                curvature = float(np.sum(step * image))
                 if not curvature > 0.0 or self.interrupted():
                     break
                 length = norm / curvature
                 solution += length * step
                 residual -= length * image
                 z = residual / scale
-                norm, last = float(residual @ z), norm
+                norm, last = float(np.sum(residual * z)), norm
                 if norm <= 1e-6 * first or np.abs(residual).sum() <= 0.3 * goal:
                     break
                 step = z + norm / last * step
