@@ -37,6 +37,12 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         "auto", by the number of examples: linear; quadratic from 10; hinge from 15; product from 80.
     beta_multiplier : float
         Factor of all penalties.
+    l2 : float
+        Elastic net: adds l2 / 2 times the square of each weight, times the penalty of its feature.
+    min_weight, max_weight : float, optional
+        Limits of all weights; 0 must be between them.
+    positive : bool
+        No negative weights, the same as ``min_weight=0``. With features "l" the model then rises with every column.
     n_background : int
         Number of points drawn if there is no background.
     tol : float
@@ -78,6 +84,10 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         background_weight: ArrayLike | None = None,
         features: str = "auto",
         beta_multiplier: float = 1.0,
+        l2: float = 0.0,
+        min_weight: float | None = None,
+        max_weight: float | None = None,
+        positive: bool = False,
         n_background: int = 10_000,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -87,6 +97,10 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         self.background_weight = background_weight
         self.features = features
         self.beta_multiplier = beta_multiplier
+        self.l2 = l2
+        self.min_weight = min_weight
+        self.max_weight = max_weight
+        self.positive = positive
         self.n_background = n_background
         self.tol = tol
         self.max_iter = max_iter
@@ -118,7 +132,15 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         q0 = read_sample_weight(self.background_weight, len(background), "background_weight")
         background, q0 = background[q0 > 0], q0[q0 > 0]
         space = SampleSpace(background, q0, X, weight, unit=q0.mean())
-        problem = pose_presences(space, self.features, beta_multiplier=self.beta_multiplier)
+        problem = pose_presences(
+            space,
+            self.features,
+            beta_multiplier=self.beta_multiplier,
+            l2=self.l2,
+            min_weight=self.min_weight,
+            max_weight=self.max_weight,
+            positive=self.positive,
+        )
         fit = problem.train(tol=self.tol, max_iter=self.max_iter)
         self.points_, self.q0_ = space.points, problem.q0
         self.proba_ = self.q0_ * np.exp(fit.scores - fit.log_z)

@@ -72,6 +72,12 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         or as a mask.
     beta_lqp, beta_categorical, beta_threshold, beta_hinge : float, optional
         The constant of a class of features, in place of the default, which depends on the number of presences.
+    l2 : float
+        Elastic net: adds l2 / 2 times the square of each weight, times the penalty of its feature.
+    min_weight, max_weight : float, optional
+        Limits of all weights; 0 must be between them.
+    positive : bool
+        No negative weights, the same as ``min_weight=0``. With features "l" the model then rises with every covariate.
     remove_duplicates : bool
         Keep one of the presences that have equal covariates.
     missing : {"error", "drop"}
@@ -134,6 +140,10 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         beta_categorical: float | None = None,
         beta_threshold: float | None = None,
         beta_hinge: float | None = None,
+        l2: float = 0.0,
+        min_weight: float | None = None,
+        max_weight: float | None = None,
+        positive: bool = False,
         remove_duplicates: bool = False,
         missing: str = "error",
         tol: float = 1e-6,
@@ -148,6 +158,10 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
         self.beta_categorical = beta_categorical
         self.beta_threshold = beta_threshold
         self.beta_hinge = beta_hinge
+        self.l2 = l2
+        self.min_weight = min_weight
+        self.max_weight = max_weight
+        self.positive = positive
         self.remove_duplicates = remove_duplicates
         self.missing = missing
         self.tol = tol
@@ -238,6 +252,10 @@ class SpeciesModel(ClassifierMixin, BaseEstimator):
             beta_categorical=self.beta_categorical,
             beta_threshold=self.beta_threshold,
             beta_hinge=self.beta_hinge,
+            l2=self.l2,
+            min_weight=self.min_weight,
+            max_weight=self.max_weight,
+            positive=self.positive,
         )
 
     def _check_options(self):

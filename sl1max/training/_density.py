@@ -15,7 +15,11 @@ The certificate covers every feature. The core offers a distribution p near the 
     p_t = (1 - t) p + t p~
 
 meets the constraints |p_t[f_j] - p~[f_j]| <= beta_j of the working set from some t on; pricing under p gives the t from
-which on it meets those of all features, since mixing makes each violation smaller by the factor 1 - t.
+which it meets those of all features, since mixing makes each violation smaller by the factor 1 - t.
+
+Weights may also have an L2 penalty and limits. For the penalty r_j of a weight, with r_j* its conjugate and u_j =
+p~[f_j] - p_t[f_j], each feature outside of the working set adds r_j*(u_j) to the gap: nothing within the interval, and
+outside of it something finite where r_j* is. Then t is chosen to make the gap small.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import numpy as np
 from scipy import sparse
 
 from sl1max._core._solver import Columns, Problem, Solver
+from sl1max._data.penalties import BlockPenalties
 from sl1max.exceptions import ConvergenceWarning
 
 FEW = 30  # violators that may join the working set at once; more if many have a weight
@@ -39,6 +44,7 @@ COARSE_SHARE = 8  # one of so many, and all presences,
 COARSE_TOL = 1e-5  # to this tolerance at least
 COLUMNS_AT_ONCE = 8  # when columns are made
 MAX_CELLS = 1 << 27  # of the columns of a working set, before those without a weight leave it
+SMALLEST_SHARE = 1e-3  # of the mixing that meets all intervals, when less of it is tried
 MAX_STALLED = 3  # pricings without a new feature or a smaller gap after which training ends
 
 
@@ -124,7 +130,7 @@ class DensityFit:
 def fit_density(
     source: ColumnSource,
     means: np.ndarray,
-    penalties: np.ndarray,
+    penalties: np.ndarray | BlockPenalties,
     presence: np.ndarray,
     q0: np.ndarray,
     *,
@@ -137,8 +143,10 @@ def fit_density(
     Parameters
     ----------
     source : ColumnSource
-    means, penalties : float arrays of shape (n_features,)
-        p~[f] and beta. A penalty of inf leaves the feature out.
+    means : float array of shape (n_features,)
+        p~[f].
+    penalties : float array of shape (n_features,) or BlockPenalties
+        beta; or half-widths of both sides, L2 penalties and limits. A penalty of inf leaves the feature out.
     presence, q0 : float arrays of shape (n_points,)
         The distributions p~ and q0 over the points; each sums to one.
     tol : float
@@ -158,10 +166,11 @@ def fit_density(
         The duality gap is above its target.
     """
     target = tol * np.log(max(len(q0), 2))
+    costs = penalties if isinstance(penalties, BlockPenalties) else plain_penalties(penalties)
     if warm_start is None and len(q0) >= COARSE_POINTS:
         warm_start = _start_coarse(source, means, penalties, presence, q0, tol, max_iter)
-    working = _WorkingSet(source, means, penalties, presence, q0, target)
-    violation = np.abs(means - source.means(q0)) - penalties
+    working = _WorkingSet(source, means, costs, presence, q0, target)
+    violation = find_violation(costs, means - source.means(q0))
     if warm_start is not None:
         working.extend(*warm_start)
     gap, n_pricings, n_stalled = np.inf, 1, 0
@@ -169,10 +178,10 @@ def fit_density(
         n_new = working.extend(choose_violators(violation, source.group, working.member, working.n_weights))
         status = working.run(min(INNER_ROUNDS, max_iter - working.n_iter))
         p = working.distribution()
-        distance = np.abs(means - source.means(p)) + ROUNDING
+        missing = means - source.means(p)
         n_pricings += 1
-        violation = distance - penalties
-        before, gap = gap, working.gap(find_mixing(distance, penalties))
+        violation = find_violation(costs, missing)
+        before, gap = gap, working.gap(missing)
         n_stalled = n_stalled + 1 if n_new == 0 and status != "running" and gap >= before else 0
         if gap <= target or working.n_iter >= max_iter or n_stalled == MAX_STALLED:
             break
@@ -208,6 +217,72 @@ def find_mixing(distance: np.ndarray, penalties: np.ndarray) -> float:
     return (1.0 - penalties[outside] / distance[outside]).max(initial=0.0)
 
 
+def plain_penalties(beta: np.ndarray) -> BlockPenalties:
+    """L1 penalties that are the same for positive and negative weights, which have no limits."""
+    none = np.zeros(len(beta))
+    return BlockPenalties(beta, beta, none, none - np.inf, none + np.inf)
+
+
+def find_violation(costs: BlockPenalties, missing: np.ndarray) -> np.ndarray:
+    """By how much each feature leaves its interval, to the side where its weight of zero can move; -inf on the other.
+
+    Parameters
+    ----------
+    costs : BlockPenalties
+    missing : float array of shape (n_features,)
+        p~[f] - p[f].
+
+    Returns
+    -------
+    float array of shape (n_features,)
+    """
+    width, limit = _side(costs, missing)
+    return np.where(limit > 0, np.abs(missing) + ROUNDING - width, -np.inf)
+
+
+def _side(costs, missing):
+    """Half-width and limit on the side to which the weight would go."""
+    rises = missing > 0
+    return np.where(rises, costs.lower, costs.upper), np.where(rises, costs.high, -costs.low)
+
+
+class Outside:
+    """The part of a certificate that features outside of the working set have in it.
+
+    Parameters
+    ----------
+    costs : BlockPenalties
+    missing : float array of shape (n_features,)
+        p~[f] - p[f], before mixing.
+    member : bool array of shape (n_features,)
+        Features that are in the working set or left out.
+
+    Attributes
+    ----------
+    least : float
+        The smallest t for which the gap is finite.
+    enough : float
+        The smallest t for which every interval is met.
+    """
+
+    def __init__(self, costs: BlockPenalties, missing: np.ndarray, member: np.ndarray):
+        distance = np.abs(missing) + ROUNDING
+        width, limit = _side(costs, missing)
+        soft = (costs.l2 > 0) | np.isfinite(limit)
+        self.least = find_mixing(distance[~soft], width[~soft])
+        mine = soft & ~member & (distance > width) & (limit > 0)
+        self._distance, self._width, self._l2, self._limit = distance[mine], width[mine], costs.l2[mine], limit[mine]
+        self.enough = max(self.least, find_mixing(self._distance, self._width))
+
+    def conjugate(self, mixing: float) -> float:
+        """Sum of the conjugates of the penalties."""
+        beyond = np.maximum((1 - mixing) * self._distance - self._width, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            weight = np.where(self._l2 > 0, beyond / np.where(self._l2 > 0, self._l2, 1.0), np.inf)
+        weight = np.minimum(weight, self._limit)
+        return float((weight * (beyond - 0.5 * self._l2 * weight)).sum())
+
+
 def choose_violators(violation: np.ndarray, group: np.ndarray, member: np.ndarray, n_weights: int) -> np.ndarray:
     """Select the largest violations among those that exceed their neighbours.
 
@@ -237,14 +312,15 @@ def choose_violators(violation: np.ndarray, group: np.ndarray, member: np.ndarra
 class _WorkingSet:
     """Features with columns, and the compiled solver for them."""
 
-    def __init__(self, source, means, penalties, presence, q0, target):
-        self._source, self._means, self._penalties = source, means, penalties
+    def __init__(self, source, means, costs, presence, q0, target):
+        self._source, self._means, self._costs = source, means, costs
         self._presence, self._q0, self._target = presence, q0, target
         self._features = np.empty(0, int)
         self._columns = np.empty((0, len(q0)))  # a row for each feature, and room for more
         self._solver = None
         self._rounds_before = 0
-        self.member = ~np.isfinite(penalties)
+        self.member = ~np.isfinite(costs.lower)
+        self._general = not _is_plain(costs)
 
     @property
     def n_iter(self):
@@ -274,8 +350,10 @@ class _WorkingSet:
             stop = min(start + COLUMNS_AT_ONCE, n_columns)
             self._source.fill(self._features[start:stop], self._columns[start:stop])
         columns = Columns(n_points, n_columns, None, None, self._columns[:n_columns].ravel())
-        means, penalties = self._means[self._features], self._penalties[self._features]
-        problem = Problem(columns, means[None], penalties[None], self._presence[None], self._q0, pooled=True)
+        means = self._means[self._features][None]
+        lower, upper, l2, low, high = (values[self._features][None] for values in self._costs)
+        general = {"beta_upper": upper, "l2": l2, "low": low, "high": high} if self._general else {}
+        problem = Problem(columns, means, lower, self._presence[None], self._q0, pooled=True, **general)
         start = np.flatnonzero(lam)
         warm_start = np.zeros(len(start), np.int32), start.astype(np.int32), lam[start], np.zeros(1)
         # Rounds go on until the gap over all features is small: that of the working set must be smaller.
@@ -306,9 +384,22 @@ class _WorkingSet:
         flow = self._solver.certificate_flow()[0]
         return flow / flow.sum()
 
-    def gap(self, mixing):
-        """The gap if features outside the working set need this much mixing."""
-        return self._solver.dual_gap_at(mixing)
+    def gap(self, missing):
+        """The gap over all features, missing being p~[f] - p[f] of the distribution of the certificate."""
+        outside = Outside(self._costs, missing, self.member)
+        gap, share = self._gap_at(outside, outside.enough), 1.0
+        if outside.enough > outside.least:
+            gap = min(gap, self._gap_at(outside, outside.least))
+        while share * outside.enough > outside.least and share > SMALLEST_SHARE:
+            share *= 0.25
+            before, gap = gap, min(gap, self._gap_at(outside, max(outside.least, share * outside.enough)))
+            if gap == before and share < 0.25:
+                break
+        return gap
+
+    def _gap_at(self, outside, mixing):
+        mixing = max(mixing, self._solver.mixing)
+        return self._solver.dual_gap_at(mixing) + outside.conjugate(mixing)
 
     def result(self, gap, n_pricings, converged):
         order = np.argsort(self._features)
@@ -324,10 +415,25 @@ class _WorkingSet:
             weights=weights,
             scores=scores,
             log_z=float(log_z),
-            objective=float(log_z - weights @ self._means[used] + np.abs(weights) @ self._penalties[used]),
+            objective=float(log_z - weights @ self._means[used] + _total_cost(self._costs, used, weights)),
             dual_gap=float(gap),
             n_iter=self.n_iter,
             n_pricings=n_pricings,
             n_columns=len(self._features),
             converged=converged,
         )
+
+
+def _is_plain(costs):
+    """Whether the penalties are those of L1 alone."""
+    return (
+        not costs.l2.any()
+        and not np.isfinite(costs.low).any()
+        and not np.isfinite(costs.high).any()
+        and np.array_equal(costs.lower, costs.upper)
+    )
+
+
+def _total_cost(costs, which, weights):
+    lower, upper, l2 = (values[which] for values in costs[:3])
+    return np.where(weights > 0, lower, upper) @ np.abs(weights) + 0.5 * l2 @ weights**2

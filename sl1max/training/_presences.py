@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from sl1max._data.feature_table import (
     expand,
     means_and_penalties,
 )
+from sl1max._data.inputs import read_strengths
+from sl1max._data.penalties import BlockPenalties
 from sl1max._data.precision import check_values, find_imprecision
 from sl1max.exceptions import ConvergenceWarning
-from sl1max.training._density import DensityFit, fit_density
+from sl1max.training._density import DensityFit, fit_density, plain_penalties
 
 SMALLEST_COVARIATE = 1e-100  # of the largest value: features are made of the squares and products
 
@@ -83,8 +86,9 @@ class PresenceProblem:
     table : FeatureTable
     columns : FeatureColumns
         The features at the points of the sample space.
-    means, penalties : float arrays of shape (n_features,)
-        A penalty of inf leaves the feature out.
+    means : float array of shape (n_features,)
+    costs : BlockPenalties
+        A half-width of inf leaves the feature out.
     presence, q0 : float arrays of shape (n_points,)
         The distribution of the presences and the default distribution; each sums to one.
     classes : str
@@ -98,16 +102,21 @@ class PresenceProblem:
     table: FeatureTable
     columns: FeatureColumns
     means: np.ndarray
-    penalties: np.ndarray
+    costs: BlockPenalties
     presence: np.ndarray
     q0: np.ndarray
     classes: str
     n_presences: float
     imprecision: str | None
 
+    @property
+    def penalties(self) -> np.ndarray:
+        """The half-width of the interval of every feature (n_features,)."""
+        return self.costs.lower
+
     def train(self, *, tol: float = 1e-6, max_iter: int = 1000) -> DensityFit:
         """Train to the optimum, see `fit_density`."""
-        fit = fit_density(self.columns, self.means, self.penalties, self.presence, self.q0, tol=tol, max_iter=max_iter)
+        fit = fit_density(self.columns, self.means, self.costs, self.presence, self.q0, tol=tol, max_iter=max_iter)
         if self.imprecision:
             warnings.warn(f"the model cannot be certified: {self.imprecision}", ConvergenceWarning, stacklevel=3)
             fit = replace(fit, converged=False)
@@ -124,6 +133,10 @@ def pose_presences(
     beta_categorical: float | None = None,
     beta_threshold: float | None = None,
     beta_hinge: float | None = None,
+    l2: float = 0.0,
+    min_weight: float | None = None,
+    max_weight: float | None = None,
+    positive: bool = False,
 ) -> PresenceProblem:
     """The features and penalties of Maxent for presences in a sample space.
 
@@ -136,11 +149,25 @@ def pose_presences(
         Covariates whose values are categories.
     beta_multiplier, beta_lqp, beta_categorical, beta_threshold, beta_hinge :
         See `sl1max._data.feature_table.default_betas`.
+    l2 : float
+        Adds l2 / 2 times the square of each weight, times the penalty of its feature.
+    min_weight, max_weight : float, optional
+        Limits of all weights.
+    positive : bool
+        The same as a min_weight of 0.
 
     Returns
     -------
     PresenceProblem
     """
+    strengths = read_strengths(
+        1,
+        1,
+        l2=_number(l2, "l2"),
+        min_weight=_number(min_weight, "min_weight"),
+        max_weight=_number(max_weight, "max_weight"),
+        positive=positive,
+    )
     n = float(space.presence_weight.sum())
     check_values(space.points)
     spread = np.ptp(space.points, axis=0)
@@ -167,7 +194,20 @@ def pose_presences(
         imprecision = find_imprecision(None, ones, ones, penalties, mass=space.presence_weight)
     q0 = space.weight / space.weight.sum()
     columns = FeatureColumns(table, points)
-    return PresenceProblem(table, columns, means, penalties, space.presence, q0, classes, n, imprecision)
+    costs = plain_penalties(penalties)
+    if strengths.l2 is not None:
+        costs = costs._replace(l2=np.where(np.isinf(penalties), 0.0, strengths.l2 * penalties))
+    if strengths.low is not None:
+        costs = costs._replace(low=np.broadcast_to(strengths.low, penalties.shape))
+    if strengths.high is not None:
+        costs = costs._replace(high=np.broadcast_to(strengths.high, penalties.shape))
+    return PresenceProblem(table, columns, means, costs, space.presence, q0, classes, n, imprecision)
+
+
+def _number(value, name):
+    if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
+        raise ValueError(f"{name}={value!r} must be a number")
+    return value
 
 
 def find_rows(rows: np.ndarray, among: np.ndarray) -> np.ndarray:

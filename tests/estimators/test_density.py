@@ -122,3 +122,43 @@ def test_multiplier_is_chosen_by_cross_validation():
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         MaxentDensity(**options).fit(make_data()[1])
+
+
+def test_positive_weights_give_a_density_that_rises():
+    rng = np.random.default_rng(5)
+    background = rng.uniform(0, 1, (300, 2))
+    X = np.column_stack([rng.uniform(0.4, 1, 40), rng.uniform(0, 0.6, 40)])
+    free = MaxentDensity(background, features="l").fit(X)
+    rising = MaxentDensity(background, features="l", positive=True).fit(X)
+    ends = np.array([[0.1, 0.5], [0.9, 0.5], [0.5, 0.1], [0.5, 0.9]])
+    assert np.diff(free.score_samples(ends))[2] < -0.5
+    rise = np.diff(rising.score_samples(ends))
+    assert rise[0] > 0.5 and rise[2] == 0.0
+    assert rising.converged_ and rising.gain_ < free.gain_ - 0.01
+    limited = MaxentDensity(background, features="l", min_weight=-0.2, max_weight=0.1).fit(X)
+    assert limited.converged_
+    assert_allclose(limited.score_samples([[1.0, 0.5]]) - limited.score_samples([[0.0, 0.5]]), 0.1, rtol=0.05)
+
+
+def test_l2_makes_a_flatter_density():
+    X = np.random.default_rng(6).normal(size=(60, 1))
+    sharp, flat = (MaxentDensity(l2=l2, random_state=0).fit(X) for l2 in (0.0, 20.0))
+    assert flat.converged_ and flat.gain_ < sharp.gain_
+    assert np.ptp(flat.score_samples(X)) < np.ptp(sharp.score_samples(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"l2": -1.0}, "l2"),
+        ({"l2": [1.0, 2.0]}, r"l2=\[1.0, 2.0\] must be a number"),
+        ({"l2": np.inf}, "l2 must be finite"),
+        ({"min_weight": 0.5}, "min_weight must be at most 0"),
+        ({"max_weight": -0.5}, "max_weight must be at least 0"),
+        ({"max_weight": "1"}, "max_weight='1' must be a number"),
+        ({"positive": 1}, "positive=1 must be True or False"),
+    ],
+)
+def test_wrong_penalties_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        MaxentDensity(**options).fit(np.arange(20.0)[:, None])

@@ -331,3 +331,22 @@ def test_bradypus_has_a_greater_gain_than_the_program(setting):
     assert model.converged_ and model.n_background_ == program.n_background
     assert model.gain_ > jar_gain(setting, "bradypus")
     assert np.corrcoef(model.decision_function(X), program.decision_function(X))[0, 1] > 0.97
+
+
+def test_positive_weights_make_linear_responses_rise():
+    X, y = make_data()
+    model = SpeciesModel("l", positive=True, categorical_features=None).fit(X, y)
+    assert model.converged_ and (np.asarray(model.features_["weight"]) > 0).all()
+    free = SpeciesModel("l", categorical_features=None).fit(X, y)
+    assert (np.asarray(free.features_["weight"]) < 0).any() and model.gain_ <= free.gain_
+
+
+def test_l2_and_limits_hold_for_hinges():
+    X, y = make_data()
+    plain, smooth = (SpeciesModel("lqh", l2=l2).fit(X, y) for l2 in (0.0, 5.0))
+    limited = SpeciesModel("lqh", min_weight=-0.3, max_weight=0.2).fit(X, y)
+    weights = [np.asarray(model.features_["weight"]) for model in (plain, smooth, limited)]
+    assert smooth.converged_ and limited.converged_
+    assert np.abs(weights[1]).max() < np.abs(weights[0]).max()
+    assert smooth.gain_ < plain.gain_ and limited.gain_ < plain.gain_
+    assert weights[2].min() >= -0.3 and weights[2].max() <= 0.2

@@ -6,13 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 from species_data import SPECIES, jar_gain, load_species, make_species, needs_shared
 
+import sl1max
 from sl1max import ConvergenceWarning
 from sl1max._data.binned import BinnedPoints, FeatureColumns
 from sl1max._data.feature_table import choose_classes, default_betas, expand, means_and_penalties
+from sl1max._data.penalties import BlockPenalties
 from sl1max.training import _density
-from sl1max.training._density import MatrixColumns, choose_violators, fit_density
+from sl1max.training._density import MatrixColumns, choose_violators, fit_density, plain_penalties
 
 
 def make_problem(seed=0, kind="counts", classes="lqpht", n_presences=20, n_background=80):
@@ -229,3 +233,105 @@ def test_gain_is_certified_and_not_below_the_programs(species, setting):
     fit = fit_density(*problem, tol=1e-9)
     assert fit.converged
     assert -fit.objective >= jar_gain(setting, species) - 1e-9 * np.log(len(problem[3]))
+
+
+# ------------------------------------------------------------------------------------------ general penalties
+
+
+def general_costs(penalties, name):
+    ones = np.ones(len(penalties))
+    changes = {
+        "l2": {"l2": 3.0 * penalties},
+        "positive": {"low": 0 * ones},
+        "limits": {"low": -0.4 * ones, "high": 0.3 * ones},
+        "half-widths": {"upper": 2.5 * penalties},
+        "all": {"upper": 1.5 * penalties, "l2": 0.7 * penalties, "low": -0.5 * ones, "high": 1.5 * ones},
+    }
+    return plain_penalties(penalties)._replace(**changes[name])
+
+
+def minimise_split(columns, means, costs, q0):
+    """The least objective by L-BFGS-B, each weight as the difference of two that are not negative."""
+    kept = np.flatnonzero(np.isfinite(costs.lower))
+    f, aim = columns[:, kept], means[kept]
+    lower, upper, l2, low, high = (values[kept] for values in costs)
+    n = len(kept)
+
+    def evaluate_split(x):
+        up, down = x[:n], x[n:]
+        lam = up - down
+        scores = f @ lam + np.log(q0)
+        log_z = logsumexp(scores)
+        gradient = f.T @ np.exp(scores - log_z) - aim + l2 * lam
+        value = log_z - aim @ lam + lower @ up + upper @ down + 0.5 * l2 @ lam**2
+        return value, np.concatenate([gradient + lower, -gradient + upper])
+
+    limits = [(0, one) for one in high] + [(0, -one) for one in low]
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-9}
+    return minimize(evaluate_split, np.zeros(2 * n), jac=True, method="L-BFGS-B", bounds=limits, options=options).fun
+
+
+@pytest.mark.parametrize("name", ["l2", "positive", "limits", "half-widths", "all"])
+def test_general_penalties_reach_the_optimum_of_explicit_columns(name):
+    (source, means, penalties, presence, q0), columns = make_problem(seed=1, n_presences=15, n_background=40)
+    costs = general_costs(penalties, name)
+    fit = fit_density(source, means, costs, presence, q0, tol=1e-9)
+    assert fit.converged
+    lam = np.zeros(len(means))
+    lam[fit.used] = fit.weights
+    assert (lam >= costs.low).all() and (lam <= costs.high).all()
+    scores = columns @ lam + np.log(q0)
+    cost = np.where(lam > 0, costs.lower, costs.upper) @ np.abs(lam) + 0.5 * costs.l2 @ lam**2
+    assert_allclose(fit.objective, logsumexp(scores) - lam @ means + cost, rtol=0, atol=1e-12)
+    least = minimise_split(columns, means, costs, q0)
+    assert fit.objective - fit.dual_gap <= least + 1e-12  # the certificate
+    assert_allclose(fit.objective, least, rtol=0, atol=1e-6)
+    plain = fit_density(source, means, penalties, presence, q0, tol=1e-9)
+    assert fit.objective > plain.objective + 1e-4  # the change matters
+
+
+@pytest.mark.parametrize("name", ["l2", "positive", "limits", "all"])
+@pytest.mark.parametrize("max_iter", [1, 2, 4])
+@pytest.mark.filterwarnings("ignore:training did not converge")
+def test_gap_of_general_penalties_bounds_the_distance_from_the_optimum(name, max_iter):
+    (source, means, penalties, presence, q0), _ = make_problem(seed=2)
+    costs = general_costs(penalties, name)
+    best = fit_density(source, means, costs, presence, q0, tol=1e-11)
+    early = fit_density(source, means, costs, presence, q0, tol=1e-12, max_iter=max_iter)
+    assert early.objective - early.dual_gap <= best.objective + 1e-12
+    assert np.isfinite(early.dual_gap)
+
+
+@pytest.mark.parametrize("name", ["l2", "limits", "all"])
+@pytest.mark.filterwarnings("ignore:training did not converge")
+def test_gap_of_general_penalties_covers_features_outside_the_working_set(monkeypatch, name):
+    (source, means, penalties, presence, q0), _ = make_problem(seed=3)
+    costs = general_costs(penalties, name)
+    best = fit_density(source, means, costs, presence, q0, tol=1e-10)
+    monkeypatch.setattr(_density, "choose_violators", lambda violation, *_: np.array([violation.argmax()])[:1])
+    few = fit_density(source, means, costs, presence, q0, tol=1e-10, max_iter=6)
+    assert few.objective > best.objective + 1e-5
+    assert few.objective - few.dual_gap <= best.objective + 1e-12
+
+
+@pytest.mark.parametrize("options", [{"l2": 2.0}, {"beta_upper": 0.2}, {"max_weight": 0.5}, {"positive": True}])
+def test_general_penalties_agree_with_fit_on_columns(options):
+    """The background and one class of presences: the class-conditional model of explicit columns."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(size=(60, 4))
+    y = (X[:, 0] + X[:, 1] > 1.2).astype(int)
+    model = sl1max.fit(X, y, beta=0.1, beta_rule="count", distribution="class-conditional", tol=1e-10, **options)
+    members = y == 1
+    n, ones = members.sum(), np.ones(4)
+    costs = BlockPenalties(
+        ones * 0.1 / n,
+        ones * options.get("beta_upper", 0.1) / n,
+        ones * options.get("l2", 0.0) / n,
+        ones * (0.0 if "positive" in options else -np.inf),
+        ones * options.get("max_weight", np.inf),
+    )
+    density = fit_density(MatrixColumns(X), X[members].mean(axis=0), costs, members / n, np.full(60, 1 / 60), tol=1e-10)
+    lam = np.zeros(4)
+    lam[density.used] = density.weights
+    assert_allclose(lam, model.weights.toarray()[1], atol=1e-3)
+    assert np.abs(lam).max() > 0.1
