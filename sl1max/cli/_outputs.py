@@ -68,6 +68,15 @@ def is_html(head: bytes) -> bool:
     return head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html"))
 
 
+def is_raster(head: bytes) -> bool:
+    return head.startswith((b"II", b"MM")) or head.lstrip()[:5].lower() == b"ncols"
+
+
+def is_suitability(header: str) -> Callable[[bytes], bool]:
+    """Return a test for tables of ``sl1max species predict`` with this first line."""
+    return lambda head: head.decode("utf-8", "replace").split("\n")[0] == header
+
+
 def is_figure(ending: str) -> Callable[[bytes], bool]:
     """Return a test for figures of a format."""
     return lambda head: head.startswith(FIGURES.get(ending.lower().removeprefix("."), (b"\x89PNG",)))

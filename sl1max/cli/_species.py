@@ -12,9 +12,11 @@ import numpy as np
 
 from sl1max import species
 from sl1max._utils.files import atomic_write
-from sl1max.cli._arguments import add_json, positive
+from sl1max.cli._arguments import add_force, add_json, positive
 from sl1max.cli._errors import NOT_CONVERGED, OK, InputError, blamed_on
+from sl1max.cli._outputs import check_distinct, check_output, is_raster, is_suitability
 from sl1max.cli._results import print_report
+from sl1max.species._batch import RESULTS
 from sl1max.species._swd import file_names
 
 SUMMARY = "species distributions (Maxent): models, maps and reports from presences"
@@ -141,6 +143,7 @@ def _add_fit(part):
     part.add_argument("--maps", action="store_true", help="write a map of each species, from --layers")
     part.add_argument("--report", action="store_true", help="write an HTML page about each species")
     part.add_argument("--restart", action="store_true", help="train again what an earlier call has trained")
+    add_force(part)
     part.add_argument("--progress", action="store_true", help="progress on stderr")
     add_json(part)
 
@@ -159,6 +162,7 @@ def _add_predict(part):
     part.add_argument("--clamping", metavar="RASTER", help="map to write of what clamping changes")
     part.add_argument("--jobs", type=int, metavar="N", help="threads")
     part.add_argument("--progress", action="store_true", help="progress on stderr")
+    add_force(part)
     _add_output(part)
 
 
@@ -181,6 +185,7 @@ def _add_tune(part):
     part.add_argument("--rule", choices=("aicc", "test_auc", "omission"), default="aicc", help="(aicc)")
     part.add_argument("--replicates", type=positive, default=5, metavar="K", help="parts of the cross-validation (5)")
     part.add_argument("--blocks", type=positive, metavar="K", help="set aside blocks of places instead")
+    add_force(part)
     add_json(part)
 
 
@@ -240,6 +245,23 @@ class _Tables:
         }
 
 
+def _files_of(*paths):
+    """The files at some paths; those in a folder for a folder."""
+    found = []
+    for path in filter(None, paths):
+        found += [entry.path for entry in os.scandir(path)] if os.path.isdir(path) else [path]
+    return found
+
+
+def _check_folder(args, names, endings, others=()):
+    """Refuse to write onto a file that the command reads; in FOLDER, the names of files say of what kind they are."""
+    os.makedirs(args.folder, exist_ok=True)
+    inputs = _files_of(args.presences, args.background, args.layers, args.bias, getattr(args, "test", None))
+    written = [stem + ending for stem in file_names(names).values() for ending in endings]
+    for name in (*written, *others):
+        check_output(os.path.join(args.folder, name), inputs, "", lambda head: True, args.force)
+
+
 def _chosen(tables, names):
     found = list(dict.fromkeys(tables.presences.species.tolist()))
     missing = [name for name in names or () if name not in found]
@@ -266,12 +288,15 @@ def _fit(args):
         clamp=not args.no_clamp,
         **tables.options(args),
     )
+    names = _chosen(tables, args.species)
+    endings = [".lambdas", ".json", *([".tif"] if maps else []), *([".html"] if args.report else [])]
+    _check_folder(args, names, endings, [RESULTS])
     done = species.fit_species(
         tables.presences,
         tables.background,
         args.folder,
         model=model,
-        species=_chosen(tables, args.species),
+        species=names,
         test=tables.test,
         with_jackknife=args.jackknife,
         n_replicates=args.replicates,
@@ -329,6 +354,10 @@ def _predict(args):
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["species", "x", "y", *models])
+    if args.output is not None:
+        inputs = _files_of(args.model, args.data, args.background)
+        is_own = is_suitability(text.getvalue().removesuffix("\n"))
+        check_output(args.output, inputs, "a table of predictions of this model", is_own, args.force)
     for k, (name, (x, y)) in enumerate(zip(table.species, table.coordinates.tolist(), strict=True)):
         writer.writerow([name, x, y, *("" if np.isnan(one[k]) else repr(one[k].item()) for one in predictions)])
     if args.output is None:
@@ -343,24 +372,29 @@ def _predict_maps(args, models, background):
 
     if args.output is None:
         raise InputError("--output is missing: the map to write")
+    (first, *more) = models.values()
+    if args.similarity and background is None:
+        raise InputError("--similarity needs --background, the points to compare with")
+    if args.clamping and more:
+        raise InputError("--clamping is the map of one model")
     common = {"n_jobs": args.jobs, "verbose": int(args.progress)}
     stack = species.RasterStack(args.data)
-    many = os.path.isdir(args.model)
-    if many:
+    paths = [args.output]
+    if os.path.isdir(args.model):
         os.makedirs(args.output, exist_ok=True)
-    for name, model in models.items():
-        path = os.path.join(args.output, f"{name}.tif") if many else args.output
+        paths = [os.path.join(args.output, f"{name}.tif") for name in models]
+    maps = [*paths, *filter(None, (args.similarity, args.clamping))]
+    check_distinct(*maps)
+    inputs = _files_of(args.model, args.data, args.background)
+    for path in maps:
+        check_output(path, inputs, "a GeoTIFF or an ASCII grid", is_raster, args.force)
+    for path, model in zip(paths, models.values(), strict=True):
         species.predict_raster(model, stack, path, output=args.output_format, clamp=not args.no_clamp, **common)
-    (first, *more) = models.values()
     if args.similarity:
-        if background is None:
-            raise InputError("--similarity needs --background, the points to compare with")
         categorical = [first.covariates.names[j] for j in first.covariates.categories]
         reference = background.select(first.feature_names).X
         species.EnvironmentalSimilarity(reference, categorical or None).map(stack, args.similarity, **common)
     if args.clamping:
-        if more:
-            raise InputError("--clamping is the map of one model")
         species.clamping_map(
             species.SpeciesModel.from_lambdas(first), stack, args.clamping, output=args.output_format, **common
         )
@@ -410,9 +444,9 @@ def _evaluate(args):
 def _tune(args):
 
     tables = _Tables(args)
-    os.makedirs(args.folder, exist_ok=True)
     report, failed = {}, []
     stems = file_names(_chosen(tables, args.species))
+    _check_folder(args, stems, [".lambdas", "_tuning.csv"])
     for name, stem in stems.items():
         try:
             presences = tables.presences.of(name)

@@ -127,6 +127,61 @@ def test_predictions_of_a_table(files, capsys):
     assert (files / "fir.csv").read_text().startswith("species,x,y,fir\n")
 
 
+READ = "the command reads this file; --force writes onto it"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["predict", "out/fir.lambdas", "later.csv", "--output", "later.csv"], f"later.csv: {READ}"),
+        (["predict", "out", "later.csv", "--output", "out/fir.lambdas"], f"fir.lambdas: {READ}"),
+        (["predict", "out/fir.lambdas", "later.csv", "--output", "presences.csv"], "is not a table of predictions of"),
+        (["predict", "out", "later.csv", "--output", "fir.csv"], "is not a table of predictions of this model; --for"),
+        (["fit", "mine", "mine/maxentResults.csv", "background.csv"], f"maxentResults.csv: {READ}"),
+        (["fit", "mine", "presences.csv", "background.csv", "--test", "mine/fir.json"], f"fir.json: {READ}"),
+        (["tune", "mine", "presences.csv", "mine/oak_tuning.csv"], f"oak_tuning.csv: {READ}"),
+    ],
+)
+def test_files_that_are_not_overwritten(files, capsys, args, says):
+    run(capsys, "fit", "out", "presences.csv", "background.csv")
+    run(capsys, "predict", "out/fir.lambdas", "later.csv", "--output", "fir.csv")
+    (files / "mine").mkdir()
+    for name, other in {"maxentResults.csv": "presences", "fir.json": "later", "oak_tuning.csv": "background"}.items():
+        (files / "mine" / name).write_bytes((files / f"{other}.csv").read_bytes())
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    code, _, err = run(capsys, *args)
+    assert code == 2 and err.count("\n") == 1 and says in err
+    assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
+    if args[0] == "predict":
+        assert run(capsys, *args, "--force")[0] == 0
+        assert run(capsys, "predict", "out/oak.lambdas", "background.csv", "--output", args[-1])[0] == 2
+
+
+def test_predictions_of_the_same_model_are_replaced(files, capsys):
+    run(capsys, "fit", "out", "presences.csv", "background.csv")
+    for data in ("later.csv", "background.csv"):
+        assert run(capsys, "predict", "out/fir.lambdas", data, "--output", "fir.csv")[0] == 0
+    assert len((files / "fir.csv").read_text().splitlines()) == 201
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--output", "layers/rain.tif"], f"rain.tif: {READ}"),
+        (["--output", "presences.csv"], "presences.csv: this file is there and is not a GeoTIFF or an ASCII grid; -"),
+        (["--output", "new.tif", "--clamping", "layers/rain.tif"], f"rain.tif: {READ}"),
+        (["--output", "new.tif", "--clamping", "new.tif"], "new.tif: two results cannot go to the same file"),
+        (["--output", "new.tif", "--background", "background.csv", "--similarity", "background.csv"], READ),
+    ],
+)
+def test_maps_do_not_replace_data(layers, files, capsys, args, says):
+    run(capsys, "fit", "out", "presences.csv", "background.csv")
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    code, _, err = run(capsys, "predict", "out/fir.lambdas", layers, *args)
+    assert code == 2 and err.count("\n") == 1 and says in err
+    assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
+
+
 def test_cumulative_predictions_need_the_background(files, capsys):
     run(capsys, "fit", "out", "presences.csv", "background.csv", "--species", "fir")
     args = ["predict", "out/fir.lambdas", "background.csv", "--output-format", "cumulative"]
