@@ -3,11 +3,12 @@
 import contextlib
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import reference as ref
 from scipy import sparse
-from strategies import random_data, random_twin
+from strategies import one_hot, random_data, random_twin
 
 from sl1max._core import _solver
 from sl1max._core._options import SolverOptions
@@ -47,6 +48,75 @@ def reference_optima(
     )
     optima = [ref.oracle(twin).objective for twin in twins]
     return optima[0] if label_mode == "exclusive" and distribution != "class-conditional" else np.array(optima)
+
+
+def strengths_of(twin_of, options):
+    """lower, upper, l2 of the twins of some labels, scaled by the rule; `twin_of` makes one for a beta."""
+    unit = twin_of(1.0).beta
+    lower = options.get("beta_lower", options.get("beta"))
+    upper = options.get("beta_upper", options.get("beta"))
+
+    def scaled(strength):
+        return np.where(np.isinf(unit) | np.isinf(strength), np.inf, np.where(np.isinf(strength), 0, strength) * unit)
+
+    return scaled(lower + 0 * unit), scaled(upper + 0 * unit), unit
+
+
+def general_twins(X, y, distribution, label_mode, beta_rule, options):
+    """One twin for each objective of a model with a general penalty.
+
+    Conditional models of two classes are one problem, of the difference of the two.
+    """
+    labels, weight, m = one_hot(y), np.ones(len(X)), len(X)
+    n = X.shape[1]
+
+    def squared(unit, size):
+        l2 = options.get("l2", 0.0) + np.zeros(n)
+        return l2 * (unit if beta_rule == "count" else unit**2 * np.sqrt(size))
+
+    def limits(shape):
+        low = np.broadcast_to(options.get("min_weight", -np.inf), shape)
+        return low, np.broadcast_to(options.get("max_weight", np.inf), shape)
+
+    def exclusive(make, size):
+        twin = make(1.0)
+        lower, upper, unit = strengths_of(make, options)
+        low, high = limits(unit.shape)
+        return replace(twin, beta=lower, beta_upper=upper, l2=squared(unit, size), low=low, high=high)
+
+    def difference(own, rival):
+        both = np.column_stack([rival, own])
+        lower, upper, unit = strengths_of(lambda beta: ref.conditional(X, both, weight, beta, beta_rule), options)
+        low, high = limits((1, n))
+        return replace(
+            ref.conditional_reference(X, own, weight, beta=1.0, beta_rule=beta_rule), beta=lower.min(0, keepdims=True),
+            beta_upper=upper.min(0, keepdims=True), l2=squared(unit[1:], m), low=low, high=high,
+        )  # fmt: skip
+
+    def with_non_class(own):
+        both = ref.class_indicator(own)
+        lower, upper, unit = strengths_of(lambda beta: ref.joint(X, both, weight, beta, beta_rule), options)
+        low, high = limits((1, n))
+        return replace(
+            ref.joint(X, both, weight, 1.0, beta_rule), beta=np.stack([upper[0], lower[1]]),
+            beta_upper=np.stack([lower[0], upper[1]]), l2=squared(unit, m), low=np.concatenate([-high, low]),
+            high=np.concatenate([-low, high]),
+        )  # fmt: skip
+
+    if distribution == "class-conditional":
+        return [
+            exclusive(
+                lambda beta, c=c: ref.class_conditional(X, labels, weight, c, beta, beta_rule), labels[:, c].sum()
+            )
+            for c in range(labels.shape[1])
+        ]
+    if label_mode == "independent":
+        make = difference if distribution == "conditional" else lambda own, _: with_non_class(own)
+        return [make(labels[:, c], 1 - labels[:, c]) for c in range(labels.shape[1])]
+    if distribution == "conditional" and labels.shape[1] == 2:
+        return [difference(labels[:, 1], labels[:, 0])]
+    make = {"joint": ref.joint, "conditional": ref.conditional}[distribution]
+    return [exclusive(lambda beta: make(X, labels, weight, beta, beta_rule), m)]
 
 
 def assert_optimal(model, optimum):

@@ -321,7 +321,10 @@ class Certificate:
             if (np.abs(missing) <= 0.1 * ROUNDING).all():
                 break
             change = columns @ (linalg.cho_solve(factor, missing / scale) / scale)
-            tilt += change - q @ change
+            tilt += change
+            # That p sums to one is not left to rounding: a column of almost equal values would hide what it misses.
+            total = q @ tilt
+            tilt = (tilt - total) / (1 + total)
             if not np.abs(tilt).max() < LARGEST_TILT:
                 return None
         return tilt

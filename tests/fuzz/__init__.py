@@ -3,7 +3,20 @@
 Run by `ci/fuzz`; `python -m fuzz --help` with tests/ on the path. One module for each campaign.
 """
 
-from fuzz import arrays, checkpoints, commands, disk, files, others, problems, signals, species, texts, threads
+from fuzz import (
+    arrays,
+    checkpoints,
+    commands,
+    disk,
+    files,
+    others,
+    penalties,
+    problems,
+    signals,
+    species,
+    texts,
+    threads,
+)
 
-MODULES = (problems, others, files, checkpoints, arrays, texts, species, commands, threads, signals, disk)
+MODULES = (problems, penalties, others, files, checkpoints, arrays, texts, species, commands, threads, signals, disk)
 CAMPAIGNS = {module.__name__.rpartition(".")[2]: module.CAMPAIGN for module in MODULES}

@@ -74,7 +74,10 @@ FILES = {
     "inspect": ("--feature-names",),
 }
 WRITTEN = ("MODEL", "--checkpoint", "--output")
-KINDS = {"model.sl1max": "MODEL", "sets.sl1max": "MODEL", "fit.checkpoint": "--checkpoint", "labels.txt": "--output"}
+KINDS = {  # by the first bytes
+    "cut.sl1max": "MODEL", "model.sl1max": "MODEL", "sets.sl1max": "MODEL", "fit.checkpoint": "--checkpoint",
+    "labels.txt": "--output",
+}  # fmt: skip
 
 
 def make_files(folder):

@@ -204,8 +204,10 @@ def twins_of(X, y, Y, options):
 def one_block(twin):
     """Two blocks of a conditional model as their difference, which has the smaller of the two penalties.
 
-    The offset of the first block must be 0.
+    The offset of the first block must be 0. A problem of one block is returned as it is.
     """
+    if twin.reference:
+        return twin
     return replace(
         twin, emp_mean=twin.emp_mean[1:], beta=twin.beta.min(axis=0, keepdims=True), target=twin.target[1:],
         reference=True, offset=None if twin.offset is None else twin.offset[1:],

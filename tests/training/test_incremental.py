@@ -1,5 +1,7 @@
 """sl1max.Problem and sl1max.Solver: steps, and what may be changed between them."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -334,3 +336,38 @@ class TestErrors:
         with pytest.raises(ValueError, match="offset with one value per example cancels"):
             solver.set_offset(np.zeros(len(y)))
         assert solver.result().objective == before
+
+
+# Threads
+
+
+CALLS = {
+    "step": lambda solver, y: solver.step(1),
+    "reweight": lambda solver, y: solver.reweight(None),
+    "set_target": lambda solver, y: solver.set_target(y),
+    "set_beta": lambda solver, y: solver.set_beta(0.3),
+    "set_offset": lambda solver, y: solver.set_offset(None),
+    "result": lambda solver, y: solver.result(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_solver_in_use_by_another_thread_raises(call):
+    _, X, y = make_data()
+    solver = sl1max.Solver(sl1max.Problem(X, y), tol=TOL)
+    with ThreadPoolExecutor(1) as pool, solver._lock:
+        with pytest.raises(RuntimeError, match="in use by another thread: give each thread a Solver of its own"):
+            pool.submit(CALLS[call], solver, y).result()
+    CALLS[call](solver, y)
+    run(solver)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_array])
+def test_threads_share_a_problem(form):
+    _, X, y = make_data()
+    problem = sl1max.Problem(form(X), y)
+    alone = run(sl1max.Solver(sl1max.Problem(form(X), y), tol=TOL))
+    with ThreadPoolExecutor(4) as pool:
+        for model in pool.map(lambda _: run(sl1max.Solver(problem, tol=TOL)), range(8)):
+            assert_array_equal(model.weights.toarray(), alone.weights.toarray())
+            assert_array_equal(model.dual_gap, alone.dual_gap)

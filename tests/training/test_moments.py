@@ -1,5 +1,7 @@
 """sl1max.fit_moments: from means and intervals alone."""
 
+import warnings
+
 import numpy as np
 import pytest
 import reference as ref
@@ -333,3 +335,18 @@ class TestIntervals:
     def test_messages(self, ends, message):
         with pytest.raises(ValueError, match=message):
             sl1max.fit_moments(ends, None, self.faces)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gap_is_honest_for_a_column_of_almost_equal_values(seed):
+    rng = np.random.default_rng(seed)
+    X, level = rng.normal(size=(50, 4)), np.array([1e5, 0, 0, 0])
+    X[:, 0] *= 1e-3
+    p = rng.exponential(size=50)
+    means, betas = p / p.sum() @ X, 3e-4 * np.ptp(X, axis=0)
+    best = sl1max.fit_moments(means, betas, X, tol=1e-10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sl1max.ConvergenceWarning)
+        model = sl1max.fit_moments(means + level, betas, X + level)
+    assert best.converged
+    assert model.objective - best.objective <= model.dual_gap + 1e-7

@@ -1,15 +1,12 @@
 """Elastic net, intervals of two half-widths, signs and limits: `fit` and its kin, for all five models."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import reference as ref
 from numpy.testing import assert_allclose, assert_array_equal
-from problems import MODELS, make_data
+from problems import MODELS, general_twins, make_data
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from strategies import one_hot
 
 import sl1max
 from sl1max import MaxentClassifier, MaxentClassifierCV
@@ -27,72 +24,6 @@ OPTIONS = {
     "all": {"beta": 0.2, "beta_upper": 0.4, "l2": 0.1, "max_weight": 0.5},
     "positive": {"beta": 0.3, "beta_upper": inf},
 }  # fmt: skip
-
-
-def strengths_of(twin_of, options):
-    """lower, upper, l2 of the twins of some labels, scaled by the rule; `twin_of` makes one for a beta."""
-    unit = twin_of(1.0).beta
-    lower = options.get("beta_lower", options.get("beta"))
-    upper = options.get("beta_upper", options.get("beta"))
-
-    def scaled(strength):
-        return np.where(np.isinf(unit) | np.isinf(strength), inf, np.where(np.isinf(strength), 0, strength) * unit)
-
-    return scaled(lower + 0 * unit), scaled(upper + 0 * unit), unit
-
-
-def general_twins(X, y, distribution, label_mode, beta_rule, options):
-    """One twin for each objective; conditional models of two classes as the difference of the two."""
-    labels, weight, m = one_hot(y), np.ones(len(X)), len(X)
-    n = X.shape[1]
-
-    def squared(unit, size):
-        l2 = options.get("l2", 0.0) + np.zeros(n)
-        return l2 * (unit if beta_rule == "count" else unit**2 * np.sqrt(size))
-
-    def limits(shape):
-        low = np.broadcast_to(options.get("min_weight", -inf), shape)
-        return low, np.broadcast_to(options.get("max_weight", inf), shape)
-
-    def exclusive(make, size):
-        twin = make(1.0)
-        lower, upper, unit = strengths_of(make, options)
-        low, high = limits(unit.shape)
-        return replace(twin, beta=lower, beta_upper=upper, l2=squared(unit, size), low=low, high=high)
-
-    def difference(own, rival):
-        both = np.column_stack([rival, own])
-        lower, upper, unit = strengths_of(lambda beta: ref.conditional(X, both, weight, beta, beta_rule), options)
-        low, high = limits((1, n))
-        return replace(
-            ref.conditional_reference(X, own, weight, beta=1.0, beta_rule=beta_rule), beta=lower.min(0, keepdims=True),
-            beta_upper=upper.min(0, keepdims=True), l2=squared(unit[1:], m), low=low, high=high,
-        )  # fmt: skip
-
-    def with_non_class(own):
-        both = ref.class_indicator(own)
-        lower, upper, unit = strengths_of(lambda beta: ref.joint(X, both, weight, beta, beta_rule), options)
-        low, high = limits((1, n))
-        return replace(
-            ref.joint(X, both, weight, 1.0, beta_rule), beta=np.stack([upper[0], lower[1]]),
-            beta_upper=np.stack([lower[0], upper[1]]), l2=squared(unit, m), low=np.concatenate([-high, low]),
-            high=np.concatenate([-low, high]),
-        )  # fmt: skip
-
-    if distribution == "class-conditional":
-        return [
-            exclusive(
-                lambda beta, c=c: ref.class_conditional(X, labels, weight, c, beta, beta_rule), labels[:, c].sum()
-            )
-            for c in range(labels.shape[1])
-        ]
-    if label_mode == "independent":
-        make = difference if distribution == "conditional" else lambda own, _: with_non_class(own)
-        return [make(labels[:, c], 1 - labels[:, c]) for c in range(labels.shape[1])]
-    if distribution == "conditional" and labels.shape[1] == 2:
-        return [difference(labels[:, 1], labels[:, 0])]
-    make = {"joint": ref.joint, "conditional": ref.conditional}[distribution]
-    return [exclusive(lambda beta: make(X, labels, weight, beta, beta_rule), m)]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
