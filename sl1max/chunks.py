@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
@@ -78,7 +78,7 @@ def store_columns(
             stored.data[place] = columns.data
             free[: len(sizes)] += sizes
             first += columns.shape[0]
-    return open_matrix(folder)
+    return cast("sparse.csc_array", open_matrix(folder))
 
 
 def store_rows(
@@ -120,7 +120,7 @@ def store_rows(
             stored.indices[entry:end] = piece.indices
             stored.data[entry:end] = piece.data
             first, entry = last, end
-    return open_matrix(folder)
+    return cast("sparse.csr_array", open_matrix(folder))
 
 
 def open_matrix(folder: str | os.PathLike[str]) -> sparse.csr_array | sparse.csc_array:
@@ -163,15 +163,17 @@ def row_pieces(X: Matrix, n_rows: int = 1 << 16) -> Iterator[Matrix]:
     >>> [piece.shape for piece in row_pieces(np.eye(5), 2)]
     [(2, 5), (2, 5), (1, 5)]
     """
-    for first in range(0, X.shape[0], n_rows):
-        yield X[first : first + n_rows]
+    matrix: Any = X  # with rows to be sliced
+    for first in range(0, matrix.shape[0], n_rows):
+        yield matrix[first : first + n_rows]
 
 
-def _open_pieces(pieces):
+def _open_pieces(pieces: Pieces) -> Iterator[sparse.csr_array]:
     """Canonical csr_arrays."""
+    found: Any = pieces
     if sparse.issparse(pieces) or getattr(pieces, "ndim", None) == 2:
-        pieces = row_pieces(pieces.tocsr() if sparse.issparse(pieces) else pieces)
-    for piece in pieces() if callable(pieces) else pieces:
+        found = row_pieces(found.tocsr() if sparse.issparse(pieces) else found)
+    for piece in found() if callable(found) else found:
         yield read_piece(piece)
 
 
@@ -189,6 +191,7 @@ class _Count:
             raise ValueError(
                 "pieces can be gone through only once: give a list, or a function that returns an iterator"
             )
+        dtype: np.dtype
         n_rows, in_column, dtype = 0, np.zeros(n_features or 0, np.int64), np.dtype(np.int8)
         for piece in _open_pieces(pieces):
             if n_features is not None and piece.shape[1] > n_features:

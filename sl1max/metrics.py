@@ -14,7 +14,8 @@ class-conditional models by the log of p(x, c), and conditional models by the lo
 """
 
 import numbers
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -177,7 +178,7 @@ def average_precision(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | N
     0.75
     """
 
-    def of_rows(relevant, n_at_least, hits_at_least):
+    def of_rows(relevant: np.ndarray, n_at_least: np.ndarray, hits_at_least: np.ndarray) -> np.ndarray:
         n_relevant = relevant.sum(axis=1)
         total = np.where(relevant, hits_at_least / n_at_least, 0.0).sum(axis=1)
         trivial = (n_relevant == 0) | (n_relevant == relevant.shape[1])
@@ -214,7 +215,7 @@ def coverage(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None = Non
     2.0
     """
 
-    def of_rows(relevant, n_at_least, hits_at_least):
+    def of_rows(relevant: np.ndarray, n_at_least: np.ndarray, hits_at_least: np.ndarray) -> np.ndarray:
         return np.where(relevant, n_at_least, 0).max(axis=1)
 
     return _mean_over_rows(of_rows, y_true, scores, labels)
@@ -247,7 +248,7 @@ def ranking_loss(y_true: Truth, scores: ArrayLike, *, labels: ArrayLike | None =
     0.25
     """
 
-    def of_rows(relevant, n_at_least, hits_at_least):
+    def of_rows(relevant: np.ndarray, n_at_least: np.ndarray, hits_at_least: np.ndarray) -> np.ndarray:
         n_relevant = relevant.sum(axis=1)
         n_pairs = n_relevant * (relevant.shape[1] - n_relevant)
         n_wrong = np.where(relevant, n_at_least - hits_at_least, 0).sum(axis=1)
@@ -439,7 +440,7 @@ def calibration_error(
     return float(np.average(np.abs(mean_proba - frequency), weights=count))
 
 
-def _check_inputs(y_true, scores, labels):
+def _check_inputs(y_true: Truth, scores: ArrayLike, labels: ArrayLike | None) -> tuple[sp.csr_array, np.ndarray]:
     """The truth as a CSR indicator of ones, the scores as a float64 matrix of the same shape."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 2:
@@ -462,7 +463,7 @@ def _check_inputs(y_true, scores, labels):
     return sp.csr_array((np.ones(len(rows), dtype=bool), (rows, codes[rows])), shape=scores.shape), scores
 
 
-def _check_indicator(indicator, n_classes):
+def _check_indicator(indicator: Any, n_classes: int) -> sp.csr_array:
     if indicator.shape[1] != n_classes:
         raise ValueError(f"y_true has {indicator.shape[1]} columns but scores has {n_classes}")
     truth = sp.csr_array(indicator)
@@ -474,7 +475,7 @@ def _check_indicator(indicator, n_classes):
     return truth
 
 
-def _check_codes(y_true, n_classes, labels):
+def _check_codes(y_true: Any, n_classes: int, labels: ArrayLike | None) -> np.ndarray:
     if labels is not None:
         labels = np.asarray(labels)
         if labels.shape != (n_classes,):
@@ -493,7 +494,7 @@ def _check_codes(y_true, n_classes, labels):
     return y_true.astype(np.int64)
 
 
-def _check_confidence(confidence, scores):
+def _check_confidence(confidence: ArrayLike | None, scores: np.ndarray) -> np.ndarray:
     if confidence is None:
         return scores.max(axis=1)
     confidence = np.asarray(confidence, dtype=np.float64)
@@ -504,25 +505,30 @@ def _check_confidence(confidence, scores):
     return confidence
 
 
-def _rows_of(truth):
+def _rows_of(truth: sp.csr_array) -> np.ndarray:
     """The row of every stored cell of a CSR matrix."""
     return np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
 
 
-def _top_class_hits(truth, scores):
+def _top_class_hits(truth: sp.csr_array, scores: np.ndarray) -> np.ndarray:
     """1.0 for every example whose top class is among its labels, else 0.0."""
     rows = _rows_of(truth)
     hit = truth.indices == scores.argmax(axis=1)[rows]
     return np.bincount(rows[hit], minlength=len(scores)).astype(np.float64)
 
 
-def _relevant_scores(truth, scores, measure):
+def _relevant_scores(truth: sp.csr_array, scores: np.ndarray, measure: str) -> np.ndarray:
     if truth.nnz == 0:
         raise ValueError(f"no example has a label: {measure} is undefined")
     return scores[_rows_of(truth), truth.indices]
 
 
-def _mean_over_rows(of_rows, y_true, scores, labels):
+def _mean_over_rows(
+    of_rows: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    y_true: Truth,
+    scores: ArrayLike,
+    labels: ArrayLike | None,
+) -> float:
     """Mean over the examples of ``of_rows(relevant, n_at_least, hits_at_least)``.
 
     The arrays have shape (rows, n_classes), in order of rising score: whether the cell is relevant, and how many

@@ -9,7 +9,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -156,7 +156,7 @@ def read_svmlight_pieces(
     [(2, 3), (1, 3)]
     """
     _check_choices(multilabel, zero_based, labels)
-    if labels == "auto":
+    if labels == "auto":  # type: ignore[comparison-overlap]  # without a type checker
         raise ValueError("labels='auto' is for whole files: a piece does not show what the others have")
     stream = file if hasattr(file, "read") else None
     name, n_lines = name_of(file), 0
@@ -192,12 +192,12 @@ def _begins_with_text(text):
 def _text_pieces(name, n_bytes, stream=None):
     """The decompressed text in pieces of whole lines, of a file or of a stream of plain text."""
     if stream is None:
-        with open_to_read(name) as opened:
-            start = opened.read(6)
+        with open_to_read(name) as beginning:
+            start = beginning.read(6)
         if not start:
             raise ValueError(f"{name}: the file is empty (0 bytes)")
         module = next((module for magic, module in COMPRESSIONS.values() if start.startswith(magic)), None)
-        opened = open(name, "rb") if module is None else module.open(name, "rb")
+        opened: Any = open(name, "rb") if module is None else module.open(name, "rb")
     else:
         module, opened = None, contextlib.nullcontext(stream)
     rest = b""
@@ -316,7 +316,8 @@ def write_svmlight(
     1,3 1:0.5 3:2
     3 2:1
     """
-    X = sp.csr_array(X, dtype=np.float64)
+    given: Any = X  # the types of scipy leave out some of what csr_array takes
+    X = sp.csr_array(given, dtype=np.float64)
     check_sparse(X)
     if not X.has_canonical_format:
         X = X.copy()

@@ -1,22 +1,22 @@
-from numpy.typing import NDArray
+import numpy as np
 
 def add_curves(
-    values: NDArray,
-    missing: NDArray,
-    low: NDArray,
-    high: NDArray,
-    start: NDArray,
-    pieces: NDArray,
-    score_out: NDArray,
+    values: np.ndarray,
+    missing: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    start: np.ndarray,
+    pieces: np.ndarray,
+    score_out: np.ndarray,
 ) -> None: ...
 def add_products(
-    values: NDArray,
-    missing: NDArray,
-    low: NDArray,
-    high: NDArray,
-    first: NDArray,
-    second: NDArray,
-    terms: NDArray,
+    values: np.ndarray,
+    missing: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    terms: np.ndarray,
     clamp: bool,
-    score_out: NDArray,
+    score_out: np.ndarray,
 ) -> None: ...

@@ -71,7 +71,7 @@ class FeatureColumns:
             self._products = np.empty(0, int)
         self.group = self._number_groups()
 
-    def _number_groups(self):
+    def _number_groups(self) -> np.ndarray:
         """Knots of one kind and covariate are neighbours; other features have none."""
         table = self._table
         group = np.arange(len(table))

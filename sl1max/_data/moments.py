@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import itertools
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from sl1max._data.inputs import Data
+
+if TYPE_CHECKING:
+    from sl1max._core._solver import Columns
+    from sl1max._utils.typing import DataMatrix
 
 NON_CLASS, IN_CLASS = 0, 1
 
@@ -40,7 +45,14 @@ class ClassSums:
         Sums over the cells of each class.
     """
 
-    def __init__(self, matrix, cells, mass, columns=None):
+    def __init__(
+        self,
+        matrix: DataMatrix,
+        cells: sparse.csr_array | sparse.csc_array,
+        mass: np.ndarray,
+        columns: Columns | None = None,
+    ):
+        self.by_class: DataMatrix
         if columns is not None and cells.shape[1] <= FEW_CLASSES:
             self._total = columns.total[:-1].copy()
             self.by_class = columns.means(np.ascontiguousarray(cells.toarray().T)).T
@@ -77,15 +89,15 @@ class ClassSums:
         return np.where(indices[place] == cols, values[place], 0.0)
 
 
-def sum_by_class(matrix, cells):
+def sum_by_class(matrix: sparse.csc_array, cells: sparse.csr_array) -> sparse.csc_array:
     """matrix.T @ cells of a csc_array and a csr_array, as a csc_array (n_features, n_classes), its indices sorted.
 
     Sums that are exactly zero are not stored.
     """
     by_class = [columns.T @ cells for columns in column_chunks(matrix)]
-    by_class = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
-    by_class.sort_indices()
-    return by_class
+    sums: sparse.csc_array = (by_class[0] if len(by_class) == 1 else sparse.vstack(by_class)).tocsc()
+    sums.sort_indices()
+    return sums
 
 
 def column_chunks(matrix):

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from sl1max._data.inputs import Data, Strengths
 from sl1max._data.moments import IN_CLASS, ClassSums, Moments
+from sl1max._utils.typing import DataMatrix
 
 
 class BlockPenalties(NamedTuple):
@@ -57,7 +58,7 @@ class Penalties:
         self.rule = strengths.rule
         self._support = None
         self._within_class = distribution == "class-conditional"
-        self._of_none = {}
+        self._of_none: dict[tuple[str, int], np.ndarray] = {}
         low, high = data.columns.low[:-1], data.columns.high[:-1]
         if not self._within_class:
             low, high = np.minimum(low, 0), np.maximum(high, 0)
@@ -72,8 +73,9 @@ class Penalties:
             self._first = self._second = self._moments.sums
             return
         shift = low if self._within_class else np.zeros(len(low))
-        if sparse.issparse(data.matrix):
-            shift = np.where(np.diff(data.matrix.indptr) == data.matrix.shape[0], shift, 0)
+        matrix: DataMatrix = data.matrix
+        if sparse.issparse(matrix):
+            shift = np.where(np.diff(matrix.indptr) == matrix.shape[0], shift, 0)
         self._scale = np.maximum(high - shift, shift - low)
         self._scale[self._scale == 0] = 1
         unit = scale_columns(data.matrix, shift, self._scale)
@@ -215,7 +217,7 @@ def _take(values, cols):
     return values if cols is None else values[cols]
 
 
-def scale_columns(matrix, shift, scale):
+def scale_columns(matrix: DataMatrix, shift: np.ndarray, scale: np.ndarray) -> DataMatrix:
     """(matrix - shift) / scale, where shift is 0 in every column with zeros that are not stored."""
     if not sparse.issparse(matrix):
         return (matrix - shift) / scale
@@ -224,7 +226,7 @@ def scale_columns(matrix, shift, scale):
     return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def square(matrix):
+def square(matrix: DataMatrix) -> DataMatrix:
     """Square the values of a matrix."""
     if not sparse.issparse(matrix):
         return matrix * matrix

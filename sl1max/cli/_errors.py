@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 OK, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
 EXIT_CODES = """\
@@ -20,7 +21,7 @@ class InputError(Exception):
 
 
 @contextlib.contextmanager
-def blamed_on(path):
+def blamed_on(path: object) -> Iterator[None]:
     """Turn errors of the content of a file or stream into an `InputError` that names it."""
     try:
         yield
@@ -30,7 +31,7 @@ def blamed_on(path):
 
 
 @contextlib.contextmanager
-def as_input_errors():
+def as_input_errors() -> Iterator[None]:
     """Turn the ValueErrors of checks of outputs into `InputError`."""
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -61,7 +62,7 @@ def measure(model: Model, examples: Examples, name):
         given = log_proba > LOG_HALF
         n_given += given.sum()
         n_hits += held.multiply(given).sum()
-    report = {"examples": len(examples), "error": errors / len(examples)}
+    report: dict[str, Any] = {"examples": len(examples), "error": errors / len(examples)}
     if model.label_mode == "exclusive":
         report["log_loss"] = log_loss / truth.nnz if truth.nnz else None
     if model.trained_on_indicator:
@@ -95,11 +96,11 @@ def match_labels(classes, examples, name):
         raise InputError(f"{name}: its labels are {labels.dtype}, those of the model {classes.dtype}")
     column = {label: c for c, label in enumerate(classes.tolist())}
     target = np.array([column.get(label, -1) for label in labels.tolist()], np.int64)
-    y = y.tocoo()
-    known = target[y.col] >= 0
-    cells = (y.row[known], target[y.col[known]])
+    cells_of = y.tocoo()
+    known = target[cells_of.col] >= 0
+    cells = (cells_of.row[known], target[cells_of.col[known]])
     truth = sparse.csr_array((np.ones(known.sum()), cells), shape=(len(examples), len(classes)))
-    unseen = labels[np.unique(y.col[~known])].tolist()
+    unseen = labels[np.unique(cells_of.col[~known])].tolist()
     return truth, unseen, int((~known).sum())
 
 

@@ -84,7 +84,7 @@ def stem(word: str) -> str:
     return word
 
 
-def _shape(word):
+def _shape(word: str) -> str:
     """Return c or v for every letter; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
@@ -93,17 +93,17 @@ def _shape(word):
     return shape
 
 
-def _measure(word):
+def _measure(word: str) -> int:
     return _shape(word).count("vc")
 
 
-def _is_short(word):
+def _is_short(word: str) -> bool:
     """Whether the stem ends with consonant, vowel, consonant other than w, x, y; or is vowel and consonant."""
     shape = _shape(word)
     return (shape.endswith("cvc") and word[-1] not in "wxy") or shape == "vc"
 
 
-def _plural(word):
+def _plural(word: str) -> str:
     if word.endswith("ies"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("sses"):
@@ -113,7 +113,7 @@ def _plural(word):
     return word
 
 
-def _past(word):
+def _past(word: str) -> str:
     if word.endswith("ied"):
         return word[:-1] if len(word) == 4 else word[:-2]
     if word.endswith("eed"):
@@ -125,7 +125,7 @@ def _past(word):
     return word
 
 
-def _mend(word):
+def _mend(word: str) -> str:
     """Restore the end of a stem after removing -ed or -ing."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
@@ -134,11 +134,11 @@ def _mend(word):
     return word + "e" if _measure(word) == 1 and _is_short(word) else word
 
 
-def _final_y(word):
+def _final_y(word: str) -> str:
     return word[:-1] + "i" if word.endswith("y") and len(word) > 2 and _shape(word)[-2] == "c" else word
 
 
-def _double_suffix(word):
+def _double_suffix(word: str) -> str:
     if word.endswith("alli") and _measure(word[:-4]) > 0:
         return _double_suffix(word[:-2])
     if word.endswith("logi"):
@@ -146,11 +146,11 @@ def _double_suffix(word):
     return _replace(word, _STEP_2)
 
 
-def _long_suffix(word):
+def _long_suffix(word: str) -> str:
     return _replace(word, _STEP_3)
 
 
-def _replace(word, rules):
+def _replace(word: str, rules: tuple[tuple[str, str], ...]) -> str:
     for suffix, replacement in rules:
         if word.endswith(suffix):
             start = word[: -len(suffix)]
@@ -158,7 +158,7 @@ def _replace(word, rules):
     return word
 
 
-def _suffix(word):
+def _suffix(word: str) -> str:
     for suffix in _STEP_4:
         if word.endswith(suffix):
             start = word[: -len(suffix)]
@@ -167,12 +167,12 @@ def _suffix(word):
     return word
 
 
-def _final_e(word):
+def _final_e(word: str) -> str:
     if not word.endswith("e"):
         return word
     measure = _measure(word[:-1])
     return word[:-1] if measure > 1 or (measure == 1 and not _is_short(word[:-1])) else word
 
 
-def _final_l(word):
+def _final_l(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -203,7 +204,10 @@ def _element(content, tag):
 
 def _parts(content):
     """Title, dateline and body; all of the text where it has no mark-up of its own. In lower case."""
-    tag, text = re.search(r"<TEXT([^>]*)>(.*?)</TEXT>", content, re.DOTALL).groups()
+    found = re.search(r"<TEXT([^>]*)>(.*?)</TEXT>", content, re.DOTALL)
+    if found is None:
+        raise ValueError("a story has no TEXT element")
+    tag, text = found.groups()
     if _attributes(tag).get("TYPE") == "UNPROC":
         parts = ["", "", re.sub(r"<[^>]*>", " ", text)]
     else:
@@ -221,7 +225,7 @@ def arrays_of(texts, how: Tokenisation) -> dict:
     rows = {part: [set(how.features(story)) for story in stories] for part, stories in parts.items()}
     n_stories = Counter(feature for row in rows["train"] for feature in row)
     vocabulary = make_vocabulary(n_stories, how.min_stories)
-    arrays = {"labels": words(labels), "features": words(vocabulary)}
+    arrays: dict[str, Any] = {"labels": words(labels), "features": words(vocabulary)}
     for part, stories in parts.items():
         arrays[f"X_{part}"] = binary_matrix(rows[part], vocabulary)
         arrays[f"Y_{part}"] = binary_matrix((story.topics for story in stories), labels)

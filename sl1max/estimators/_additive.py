@@ -140,12 +140,12 @@ class AdditiveClassifier(MaxentPredictor):
         X, y = self._read_training_set(X, y, sample_weight)
         weight = read_sample_weight(weigh_classes(self.class_weight, y, sample_weight), len(X))
         kept = weight > 0
-        V = np.asfortranarray(X[kept], float)
+        V = np.asfortranarray(np.asarray(X)[kept], float)
         if len(V) < 2:
             raise ValueError(f"an additive model needs two examples at least, got n_samples = {len(V)}")
         fit = fit_additive(
             V,
-            y[kept],
+            np.asarray(y)[kept],
             self.features,
             tuple(self._find_categorical(V.shape[1])),
             distribution=self.distribution,
@@ -237,7 +237,7 @@ class AdditiveClassifier(MaxentPredictor):
         response = Curves(self._table[own], coefficients[own], len(V), clamp=False).score(V)
         return make_table(value=values, response=response - (response.mean() if len(response) else 0.0))
 
-    def _find_columns(self, column):
+    def _find_columns(self, column: int | str) -> list[int]:
         names = list(getattr(self, "feature_names_in_", []))
         if isinstance(column, str) and column in names:
             return [names.index(column)]

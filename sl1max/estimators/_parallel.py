@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import sklearn
 from joblib.parallel import get_active_backend
@@ -10,15 +11,17 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from sl1max._utils.threads import count_threads, map_threads
 
+Result = TypeVar("Result")
+
 
 def run_parallel(
-    function: Callable,
-    arguments: Iterable[tuple],
+    function: Callable[..., Result],
+    arguments: Iterable[tuple[Any, ...]],
     n_jobs: int | None,
     *,
     threads: bool = False,
     on_done: Callable[[], object] | None = None,
-) -> list:
+) -> list[Result]:
     """The results of a function for several tuples of arguments, in their order.
 
     Parameters
@@ -46,7 +49,7 @@ def run_parallel(
         return results
     config = sklearn.get_config()  # of this thread
 
-    def call(one):
+    def call(one: tuple[Any, ...]) -> Result:
         with sklearn.config_context(**config):
             result = function(*one)
         report()

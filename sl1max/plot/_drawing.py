@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def open_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def tidy(ax, grid="y"):
+def tidy(ax: Axes, grid: Literal["x", "y", "both"] = "y") -> None:
     """Light grid behind the data, no frame where there is no scale."""
     ax.set_axisbelow(True)
     ax.grid(axis=grid, color="#E4E4E4", linewidth=0.6)
@@ -46,7 +47,7 @@ def line_style(k: int) -> dict[str, Any]:
     }
 
 
-def spread_apart(places, gap, low, high):
+def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -> np.ndarray:
     """The nearest places, by least squares, that are a gap apart in the same order and within bounds."""
     order = np.argsort(places, kind="stable")
     steps = gap * np.arange(len(places))
@@ -63,10 +64,11 @@ def spread_apart(places, gap, low, high):
     return spread
 
 
-def label_line_ends(ax, x, heights, texts):
+def label_line_ends(ax: Axes, x: float, heights: Sequence[float], texts: Sequence[str]) -> None:
     """Names to the right of the lines, moved apart where they would overlap, each tied to its line."""
     low, high = ax.get_ylim()
-    ax.figure.draw_without_rendering()  # only then the layout says how high the axes are
+    figure: Any = ax.figure
+    figure.draw_without_rendering()  # only then the layout says how high the axes are
     points = ax.get_window_extent().height * 72 / ax.figure.dpi
     places = spread_apart(heights, LINE_POINTS / points * (high - low), low, high)
     for k, (height, place, text) in enumerate(zip(heights, places, texts, strict=True)):

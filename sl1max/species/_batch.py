@@ -158,11 +158,11 @@ def fit_species(
             records[name] = record
         else:
             failures[name] = failure
-    rows = {name: records[name]["row"] for name in names if name in records}
-    if rows:
-        write_results(os.path.join(folder, RESULTS), list(rows.values()))
-    not_converged = [name for name in rows if not records[name]["converged"]]
-    return SpeciesBatch(rows, failures, not_converged, resumed)
+    results = {name: records[name]["row"] for name in names if name in records}
+    if results:
+        write_results(os.path.join(folder, RESULTS), list(results.values()))
+    not_converged = [name for name in results if not records[name]["converged"]]
+    return SpeciesBatch(results, failures, not_converged, resumed)
 
 
 @dataclass(frozen=True, eq=False)

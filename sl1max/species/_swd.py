@@ -119,11 +119,11 @@ def read_swd(
             species.append(row[0].strip())
             numbers.append([_number(field, path, lines.line_num) for field in row[1:]])
     names = [name.strip() for name in header[3:]]
-    numbers = np.array(numbers, float).reshape(len(species), len(header) - 1)
-    covariates = numbers[:, 2:].astype(np.float32)
+    values = np.array(numbers, float).reshape(len(species), len(header) - 1)
+    covariates = values[:, 2:].astype(np.float32)
     if missing is not None:
         covariates[covariates == np.float32(missing)] = np.nan
-    table = SWDTable(np.array(species, str), numbers[:, :2], covariates, names)
+    table = SWDTable(np.array(species, str), values[:, :2], covariates, names)
     return table[_first_of_each(table.species, table.coordinates)] if remove_duplicates else table
 
 
@@ -166,16 +166,16 @@ def read_occurrences(
                 raise ValueError(f"{os.fspath(path)}, line {lines.line_num}: {len(row)} fields, there must be three")
             species.append(row[0].strip())
             places.append([_number(field, path, lines.line_num) for field in row[1:3]])
-    places = np.array(places, float).reshape(-1, 2)
-    covariates = layers.sample(places, crs=crs).astype(np.float32)
-    table = SWDTable(np.array(species, str), places, covariates, list(layers.names))
+    coordinates = np.array(places, float).reshape(-1, 2)
+    covariates = layers.sample(coordinates, crs=crs).astype(np.float32)
+    table = SWDTable(np.array(species, str), coordinates, covariates, list(layers.names))
     known = ~np.isnan(covariates).any(axis=1)
     if not known.any():
         raise ValueError(f"{os.fspath(path)}: there is no place where every layer has data")
     if not known.all():
         n_unknown = np.count_nonzero(~known)
         warnings.warn(
-            f"{os.fspath(path)}: {n_unknown} of {len(known)} places are left out, where a layer has no data",
+            f"{os.fspath(path)}: {n_unknown} of {len(covariates)} places are left out, where a layer has no data",
             stacklevel=2,
         )
     table = table[known]

@@ -146,7 +146,7 @@ class _Solve:
         self._source, self._reduce, self._plan = source, reduce, plan
         self._beta, self._rule, self._tol, self._max_iter = beta, beta_rule, tol, max_iter
         self._features = np.empty(0, int)
-        self._found = None
+        self._found: Any = None  # the Solution of the last state
 
     @property
     def used(self):
