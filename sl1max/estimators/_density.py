@@ -39,6 +39,7 @@ class MaxentDensity(DensityMixin, BaseEstimator):
         Factor of all penalties.
     l2 : float
         Elastic net: adds l2 / 2 times the square of each weight, times the penalty of its feature.
+        Hinges and thresholds with adjacent knots then share a weight: with many knots, training takes much longer.
     min_weight, max_weight : float, optional
         Limits of all weights; 0 must be between them.
     positive : bool
