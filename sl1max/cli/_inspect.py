@@ -49,8 +49,8 @@ def run(args):
     numbered = {} if first is None else {"first_feature": first}
     tops = {label: top_features(model, label, args.top, feature_names=names) for label in wanted}
     if args.json:
-        tops = [{"class": label, "features": records(top)} for label, top in tops.items()]
-        print_report({"model": args.model} | describe(model) | numbered | {"top_features": tops}, as_json=True)
+        found = [{"class": label, "features": records(top)} for label, top in tops.items()]
+        print_report({"model": args.model} | describe(model) | numbered | {"top_features": found}, as_json=True)
         return OK
     print_report({"model": args.model} | describe(model) | numbered, as_json=False)
     if args.labels is None:

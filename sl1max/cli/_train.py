@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -369,7 +369,7 @@ def cross_validate(args, examples, options, sample_weight):
     """Choose beta by cross-validation; return the model and the `Choice`."""
     check_folds(args, examples)
     given = {} if args.betas is None else {"betas": args.betas}
-    selection = "one_standard_error" if args.one_standard_error else "best"
+    selection: Literal["best", "one_standard_error"] = "one_standard_error" if args.one_standard_error else "best"
     try:
         search = sl1max.MaxentClassifierCV(
             cv=args.folds or DEFAULT_FOLDS, scoring=args.scoring, selection=selection, **given, **options
@@ -395,7 +395,9 @@ def check_folds(args, examples):
     """Check that there are as many examples as folds: of some class, if examples have one label each."""
     n_folds, sets = args.folds or DEFAULT_FOLDS, examples.columns is not None
     option = f"--folds {n_folds}"
-    labels, sizes = ([], np.array([len(examples)])) if sets else np.unique(examples.y, return_counts=True)
+    labels: np.ndarray
+    sizes: np.ndarray
+    labels, sizes = (np.array([]), np.array([len(examples)])) if sets else np.unique(examples.y, return_counts=True)
     if sizes.max() < n_folds:
         what = "has" if sets else "has no class of more than"
         raise InputError(f"{option} needs as many examples, but {args.data} {what} {sizes.max()}: lower it")

@@ -76,7 +76,9 @@ class RasterStack:
         rasterio = import_rasterio()
         self._bands = _find_bands(rasterio, layers)
         self.names = list(self._bands)
-        first, blocks, self.crs = None, [], None
+        first: tuple[str, tuple[int, int], Any] | None = None
+        blocks: list[tuple[int, int]] = []
+        self.crs: Any = None
         for name, (path, band) in self._bands.items():
             with rasterio.open(path) as raster:
                 first = first or (name, raster.shape, raster.transform)
@@ -88,6 +90,8 @@ class RasterStack:
                     )
                 self.crs = self.crs or raster.crs
                 blocks.append(raster.block_shapes[band - 1])
+        if first is None:
+            raise ValueError("there are no layers")
         _, self.shape, self.transform = first
         self._block = tuple(max(sizes) for sizes in zip(*blocks, strict=True))
 
@@ -428,7 +432,8 @@ def write_map(
     if suffix not in FORMATS:
         raise ValueError(f"{os.fspath(path)}: maps are written as {', '.join(FORMATS)}")
     check_writable(path)
-    readers, writing, (rows, columns) = SimpleQueue(), threading.Lock(), stack.shape
+    readers: SimpleQueue[Any] = SimpleQueue()
+    writing, (rows, columns) = threading.Lock(), stack.shape
     profile = dict(driver="GTiff", compress="deflate", zlevel=1, bigtiff="if_safer")
     profile |= dict(width=columns, height=rows, count=1, dtype="float32", nodata=NODATA, transform=stack.transform)
     if stack.crs is not None:
@@ -510,8 +515,8 @@ def _find_bands(rasterio, layers):
     return bands
 
 
-def _named_as_files(paths):
-    bands = {}
+def _named_as_files(paths: Sequence[Any]) -> dict[str, tuple[Any, int]]:
+    bands: dict[str, tuple[Any, int]] = {}
     for path in paths:
         name = os.path.splitext(os.path.basename(path))[0]
         if name in bands:

@@ -200,7 +200,8 @@ class MaxentFeatures(TransformerMixin, BaseEstimator):
         ndarray of str objects
         """
         check_is_fitted(self)
-        names = self.covariates_.names if input_features is None else list(map(str, input_features))
+        given: Any = input_features
+        names = self.covariates_.names if given is None else list(map(str, given))
         if len(names) != self.n_features_in_:
             raise ValueError(f"input_features should have length equal to {self.n_features_in_}, got {len(names)}")
         seen = getattr(self, "feature_names_in_", None)
