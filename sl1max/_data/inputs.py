@@ -617,7 +617,7 @@ def _read_cells(y, n_samples, *, distribution, label_mode, multilabel_weighting,
         if distribution == "class-conditional":
             _check_examples(labels, names, "a class-conditional model needs")
         else:
-            constant = _find_constant(labels)
+            constant = find_constant(labels)
     cells = {"mass": mass, "labels": labels, "classes": names, "exclusive": exclusive, "constant": constant}
     return cells | {"indicator": indicator, "sparse_output": indicator and sparse.issparse(y)}, keep
 
@@ -770,8 +770,8 @@ def _check_examples(labels, classes, who_needs):
         raise ValueError(f"y has no example of class {classes[empty[0]]}: {who_needs} some of each class")
 
 
-def _find_constant(labels):
-    """+1 for a class that holds every example, -1 for one that holds none, else 0."""
+def find_constant(labels):
+    """Return +1 for a class that holds every example, -1 for one that holds none, else 0."""
     size = np.diff(labels.indptr)
     constant = -(size == 0).astype(np.int8)
     for c in np.flatnonzero(size == labels.shape[0]):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sl1max._data.inputs import Data
+from sl1max._data.inputs import Data, find_constant
 
 if TYPE_CHECKING:
     from sl1max._core._solver import Columns
@@ -130,6 +130,7 @@ class Moments:
         self.cells = data.labels.copy()
         self.cells.data *= data.mass[self.cells.indices]
         self._class_mass = np.asarray(self.cells.sum(axis=0)).ravel()
+        self._class_mass[find_constant(data.labels) > 0] = self.mass  # the same terms, added in another order
         self.class_prior = self._class_mass / self.mass
         counts = data.binary and (data.mass == 1).all() and (self.cells.data == 1).all()
         self.sums = ClassSums(data.matrix, self.cells, data.mass, data.columns if counts else None)

@@ -425,3 +425,16 @@ def test_gap_that_overflows_is_infinite():
         warnings.simplefilter("ignore", sl1max.ConvergenceWarning)
         model = sl1max.fit(X, y, label_mode="independent", beta=0.127, sample_weight=weight, offset=offset, tol=1e-9)
     assert (model.dual_gap >= 0).all()
+
+
+@pytest.mark.parametrize("distribution", ["conditional", "joint", "class-conditional"])
+def test_class_of_every_example_has_a_prior_of_one(distribution):
+    for seed in range(10):  # sums of the same weights in other orders differ by rounding
+        rng = np.random.default_rng(seed)
+        n_samples = int(rng.integers(3, 9))
+        X, weight = np.eye(n_samples), rng.uniform(0.5, 2, n_samples)
+        Y = np.column_stack([np.ones(n_samples), np.arange(n_samples) > 0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = sl1max.fit(X, Y, distribution=distribution, label_mode="independent", sample_weight=weight)
+        assert model.class_prior[0] == 1
