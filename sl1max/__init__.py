@@ -22,6 +22,7 @@ from sl1max.training._relax import relax
 if TYPE_CHECKING:
     from sl1max._report import report
     from sl1max.estimators._adaboost import AdaBoostClassifier
+    from sl1max.estimators._additive import AdditiveClassifier
     from sl1max.estimators._density import MaxentDensity
     from sl1max.estimators._hierarchy import HierarchyClassifier
     from sl1max.estimators._learners import AutoClassifier, LinearSVMClassifier, get_learner
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaBoostClassifier",
+    "AdditiveClassifier",
     "AutoClassifier",
     "CheckpointError",
     "ConvergenceWarning",

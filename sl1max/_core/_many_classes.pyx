@@ -1015,7 +1015,8 @@ cdef class ManyClassesSolver:
 
     cdef void select(self, ptr_t c, ptr_t slot, double near, double* ratio, ptr_t* n_all) noexcept nogil:
         """Append the working set of a class to the next one: weights, and the violators that promise most."""
-        cdef ptr_t j, k = self.start[c], last = self.start[c + 1] - self.extra, size = 0, n_weights = 0, room, place
+        cdef ptr_t j, k = self.start[c], last = self.start[c + 1] - self.extra, size = 0, n_weights = 0
+        cdef ptr_t room, ties, place
         cdef double g, beta, threshold = 0.0, gain
         cdef ptr_t n_examples = self.label_start[c + 1] - self.label_start[c]
         self.fill_class(c)
@@ -1043,12 +1044,16 @@ cdef class ManyClassesSolver:
         room = max(2 * n_weights, 100 + <ptr_t> (10 * sqrt(<double> n_examples)))
         if size > room:
             threshold = kth_largest(&self.ranked[0], size, room - 1)
+        ties = room
+        for place in range(n_weights + size):
+            ties -= threshold < self.priority[self.found[place]] < INFINITY
         k = self.start[c]
         place = self.next_start[c]
         for size in range(n_weights + size):
             j = self.found[size]
-            if self.priority[j] < threshold:
+            if self.priority[j] < threshold or (self.priority[j] == threshold and ties == 0):
                 continue
+            ties -= self.priority[j] == threshold
             while k < last and self.cols[k] < j:
                 k += 1
             self.next_cols[place] = <idx_t> j

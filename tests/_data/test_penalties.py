@@ -181,7 +181,7 @@ def test_some_columns(distribution, beta_rule):
         for block in itertools.product(range(3), (IN_CLASS, NON_CLASS)):
             whole = penalties.block(*block)
             np.testing.assert_array_equal(penalties.block(*block, cols), whole[cols])
-            np.testing.assert_array_equal(penalties._at(*block, penalties._mass_of(*block), None), whole)
+            np.testing.assert_array_equal(penalties._at("beta", *block, penalties._mass_of(*block), None), whole)
 
 
 MODELS = [

@@ -66,6 +66,12 @@ class TestSameProblem:
         X, y = made(n_rows=400, n_features=80, n_classes=n_classes, seed=1)
         assert_same(*fit_both(X, y, beta=1.0))
 
+    def test_violators_that_promise_the_same(self):
+        """No more of them join the working set than it has room for."""
+        X, y = made(n_features=40, n_classes=4)
+        X = sparse.hstack([X] + 60 * [X[:, :20]], format="csc")
+        assert_same(*fit_both(X, y, beta=0.2, tol=1e-6), tol=1e-6)
+
     @pytest.mark.parametrize("beta_rule", ["deviation", "count"])
     def test_rules_of_beta(self, beta_rule):
         X, y = made(n_classes=5)
