@@ -249,7 +249,7 @@ def test_a_layer_without_reference_system_takes_that_of_the_others(layers, tmp_p
 
 def test_rasterio_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "rasterio", None)
-    with pytest.raises(ImportError, match="^rasters require rasterio: pip install rasterio$"):
+    with pytest.raises(ImportError, match=r"^rasters require rasterio: pip install rasterio$"):
         RasterStack("layers")
 
 
