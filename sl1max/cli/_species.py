@@ -16,8 +16,7 @@ from sl1max.cli._arguments import add_force, add_json, positive
 from sl1max.cli._errors import NOT_CONVERGED, OK, InputError, blamed_on
 from sl1max.cli._outputs import check_distinct, check_output, is_raster, is_suitability
 from sl1max.cli._results import print_report
-from sl1max.species._batch import RESULTS
-from sl1max.species._swd import file_names
+from sl1max.species._swd import RESULTS_NAME, file_names
 
 SUMMARY = "species distributions (Maxent): models, maps and reports from presences"
 EXAMPLES = """\
@@ -290,7 +289,7 @@ def _fit(args):
     )
     names = _chosen(tables, args.species)
     endings = [".lambdas", ".json", *([".tif"] if maps else []), *([".html"] if args.report else [])]
-    _check_folder(args, names, endings, [RESULTS])
+    _check_folder(args, names, endings, [RESULTS_NAME])
     done = species.fit_species(
         tables.presences,
         tables.background,

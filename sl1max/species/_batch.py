@@ -22,9 +22,8 @@ from sl1max.species._raster import Layers, RasterStack, as_stack, predict_raster
 from sl1max.species._replicates import replicate
 from sl1max.species._report import compute_figures, write_report
 from sl1max.species._results import results_row, write_results
-from sl1max.species._swd import SWDTable, file_names, training_set
+from sl1max.species._swd import RESULTS_NAME, SWDTable, file_names, training_set
 
-RESULTS = "maxentResults.csv"
 DRAWING = threading.Lock()  # matplotlib's figures belong to one thread at a time
 
 
@@ -160,7 +159,7 @@ def fit_species(
             failures[name] = failure
     results = {name: records[name]["row"] for name in names if name in records}
     if results:
-        write_results(os.path.join(folder, RESULTS), list(results.values()))
+        write_results(os.path.join(folder, RESULTS_NAME), list(results.values()))
     not_converged = [name for name in results if not records[name]["converged"]]
     return SpeciesBatch(results, failures, not_converged, resumed)
 

@@ -17,6 +17,7 @@ from sl1max._data.covariates import NamedColumns
 from sl1max.species._raster import RasterStack
 
 LARGEST_NUMBER = np.finfo(np.float32).max.item()
+RESULTS_NAME = "maxentResults.csv"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
