@@ -144,7 +144,10 @@ def kill_fit(rng, base, folder):
     for _ in range(rng.integers(1, 4)):
         killed(lambda: sl1max.fit(X, y, checkpoint=path, **options), rng.uniform(0, 1.1) * seconds + 0.002)
     again = sl1max.fit(X, y, checkpoint=path, **options)
-    check_equal_models(again, model, "after a kill")
+    # A class that was under way goes on from other weights, and ends with others within its gap.
+    distance = np.abs(np.subtract(again.objective, model.objective))
+    allowed = again.dual_gap + model.dual_gap + 1e-9 * np.abs(model.objective)
+    check(np.all(distance <= allowed), f"after a kill: objectives differ by {np.max(distance):.3g}")
     check_folder(folder, [path.name])
     return "killed, resumed"
 
