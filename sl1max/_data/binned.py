@@ -116,13 +116,7 @@ class FeatureColumns:
         -------
         float array of shape (n_features,)
         """
-        out = np.empty(len(self._table))
-        for j, parts in self._by_covariate.items():
-            values = self._points.values[j]
-            binned = np.empty(len(values))
-            bin_masses(self._points.bins[j], mass, binned)
-            for kind, where in parts:
-                out[where] = self._means_of_kind(kind, where, values, binned)
+        out = self._sum_by_kind(self._means_of_kind, mass)
         products = self._table[self._products]
         sums = np.empty(len(products))
         product_sums(self._points.points, mass, products.first, products.second, products.low, sums)
@@ -140,15 +134,20 @@ class FeatureColumns:
         -------
         float array of shape (n_features,)
         """
+        out = self._sum_by_kind(self._squares_of_kind, mass)
+        for k in self._products:
+            out[k] = mass @ self._table[[k]].columns(self._points.points)[:, 0] ** 2
+        return out
+
+    def _sum_by_kind(self, sums_of_kind, mass):
+        """Apply a function to the features of each kind of each covariate; products are left empty."""
         out = np.empty(len(self._table))
         for j, parts in self._by_covariate.items():
             values = self._points.values[j]
             binned = np.empty(len(values))
             bin_masses(self._points.bins[j], mass, binned)
             for kind, where in parts:
-                out[where] = self._squares_of_kind(kind, where, values, binned)
-        for k in self._products:
-            out[k] = mass @ self._table[[k]].columns(self._points.points)[:, 0] ** 2
+                out[where] = sums_of_kind(kind, where, values, binned)
         return out
 
     def _squares_of_kind(self, kind, where, values, binned):
